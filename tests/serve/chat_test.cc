@@ -277,6 +277,11 @@ TEST(Chat, BadRequestsAreRefusedByName) {
 
 TEST(OldChat, ConversationsAreWrittenTogether) {
   RunningServer server;
+  EXPECT_NE(server
+                .post("/chat/", R"({"messages": [[{"role": "user", "content": "a"}]],
+                                      "generation_kwargs": {"messages": []}})")
+                .body.find("generation_kwargs: unknown name messages"),
+            std::string::npos);
   const Json answer = server.ask("/chat/", Json::parse(R"({"messages": [[{"role": "user", "content": "a"}],
       [{"role": "user", "content": "bc"}]], "n": 2, "max_tokens": 2, "logprobs": null, "tools": null,
       "chat_template_kwargs": {}, "generation_kwargs": {"max_tokens": 1}})"));
