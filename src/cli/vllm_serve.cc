@@ -156,7 +156,7 @@ int vllm_serve(const Words& words) {
       "unless --host says otherwise. SIGTERM and Ctrl-C let requests end first. Flags of TRL's command and "
       "of "
       "vllm serve are taken: --model, --revision, --served_model_name, --enable_prefix_caching, "
-      "--speculative_config, --gpu_memory_utilization.",
+      "--speculative_config, --gpu_memory_utilization, and --chat_template with a template's file or text.",
       "",
       {"serve", "generate", "runtime"},
       model_keys(),

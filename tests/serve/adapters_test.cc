@@ -78,6 +78,7 @@ TEST(Adapters, AreLoadedNamedReplacedAndRemoved) {
     EXPECT_EQ(models[1]["id"], "one");
     EXPECT_EQ(models[1]["parent"], "tiny");
     EXPECT_EQ(models[1]["root"], folder.path("in/Ann"));
+    EXPECT_EQ(Json::parse(server.get("/v1/models/one").body), models[1]);
 
     const Response again = server.post("/v1/load_lora_adapter", load("one", "Bob"));
     EXPECT_EQ(again.status, 400);
@@ -240,7 +241,11 @@ TEST(Adapters, OfTheOperatorAndOfTheHost) {
   EXPECT_EQ(text_of(server, "two"), "BBB");
   EXPECT_EQ(set("two", nullptr), TRL_OK);
   EXPECT_EQ(set("two", nullptr), TRL_E_NOT_FOUND);
-  EXPECT_EQ(set("tiny", folder.path("in/Bob").c_str()), TRL_E_INVALID_ARGUMENT);
+  trl_error* error = nullptr;
+  EXPECT_EQ(trl_server_set_adapter(server.get(), nullptr, "tiny", folder.path("in/Bob").c_str(), &error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(trl_error_message(error)).find("name: 'tiny' is"), 0u) << trl_error_message(error);
+  trl_error_destroy(error);
   EXPECT_EQ(set("two", folder.path("in/Wrong").c_str()), TRL_E_FORMAT);
   EXPECT_EQ(trl_server_set_adapter(server.get(), "other", "two", "a", nullptr), TRL_E_NOT_FOUND);
   // Of a server that does not run.
