@@ -185,7 +185,7 @@ TEST(RequestBytes, WhatIsNotHttpIsRefused) {
        501},
       {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
        "chunked\r\n\r\n0\r\n\r\n",
-       501},
+       400},
       {request("GET", "/health", "", "X-Long: " + std::string(4000, 'a') + "\r\n"), 431},
       {request("POST", "/tokenize", std::string(20000, ' ')), 413},
       {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
