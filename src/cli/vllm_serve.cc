@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -122,6 +125,25 @@ Words own_words(const Words& words) {
   return out;
 }
 
+// Returns a chat template that is given as a text, or as the path of its file.
+std::string chat_template_of(const std::string& given) {
+  std::error_code none;
+  if (std::filesystem::exists(given, none)) {
+    std::ifstream file(given, std::ios::binary);
+    if (!file || std::filesystem::is_directory(given, none))
+      throw Failure(kFailed,
+                    fmt::format("--chat_template: {} cannot be read; give a template's file or text", given));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  if (given.find_first_of("{}\n") == given.npos)
+    throw Failure(
+        kUsage,
+        fmt::format("--chat_template: there is no file {}, and a template's text has {{, }} or a line "
+                    "break; give a template's file or its text",
+                    given));
+  return given;
+}
+
 }  // namespace
 
 int vllm_serve(const Words& words) {
@@ -134,7 +156,7 @@ int vllm_serve(const Words& words) {
       "unless --host says otherwise. SIGTERM and Ctrl-C let requests end first. Flags of TRL's command and "
       "of "
       "vllm serve are taken: --model, --revision, --served_model_name, --enable_prefix_caching, "
-      "--speculative_config, --gpu_memory_utilization.",
+      "--speculative_config, --gpu_memory_utilization, and --chat_template with a template's file or text.",
       "",
       {"serve", "generate", "runtime"},
       model_keys(),
@@ -144,6 +166,8 @@ int vllm_serve(const Words& words) {
   if (path.empty())
     throw Failure(kUsage, "--model is needed: a model directory, an adapter's or a GGUF file");
   if (origin_of(config, "dtype") == "default") set(config, "dtype", "auto");
+  if (const std::string given = get(config, "chat_template"); given != "null")
+    set(config, "chat_template", chat_template_of(given));
   // As TRL's command says to vllm serve: its trainers ask for the log-probabilities of many tokens.
   if (origin_of(config, "serve.max_logprobs") == "default") set(config, "serve.max_logprobs", "-1");
 

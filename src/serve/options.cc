@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "base/json/json.h"
 #include "base/text/number.h"
 #include "serve/handles.h"
@@ -153,6 +154,10 @@ ServerOptions server_options(const Settings& settings) {
 
 ModelOptions model_options(const Settings& settings) {
   check_generation(settings.generation());
+  const std::optional<std::string> adapters = settings.optional_text("serve.adapter_dir");
+  if (adapters && !base::is_directory(*adapters))
+    fail_key("serve.adapter_dir",
+             "serve.adapter_dir: {} is not a directory; give the one that adapters are in", *adapters);
   return {.max_model_len = settings.optional_integer("serve.max_model_len"),
           .max_num_seqs = settings.integer("serve.max_num_seqs"),
           .max_queue = settings.integer("serve.max_queue"),
@@ -161,7 +166,7 @@ ModelOptions model_options(const Settings& settings) {
           .max_lora_rank = settings.integer("serve.max_lora_rank"),
           .enable_lora = settings.boolean("serve.enable_lora"),
           .enable_sleep_mode = settings.boolean("serve.enable_sleep_mode"),
-          .adapter_dir = settings.optional_text("serve.adapter_dir"),
+          .adapter_dir = adapters,
           .request_timeout = settings.number("serve.request_timeout"),
           .max_tokens = settings.generation().contains("generate.max_new_tokens")
                             ? settings.integer("generate.max_new_tokens")

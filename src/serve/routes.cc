@@ -30,6 +30,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/reset_prefix_cache/", old_reset_prefix_cache},
     {"GET", "/metrics", metrics},
     {"GET", "/v1/models", models},
+    {"GET", "/v1/models/*", one_model},
     {"POST", "/v1/completions", completions},
     {"POST", "/v1/chat/completions", chat_completions},
     {"POST", "/tokenize", tokenize},
@@ -73,6 +74,7 @@ constexpr std::string_view kOthers[] = {"/v1/embeddings",
                                         "/abort_requests"};
 
 bool same_but_slash(std::string_view a, std::string_view b) {
+  if (a.ends_with('*')) return b.size() >= a.size() && b.starts_with(a.substr(0, a.size() - 1));
   const auto plain = [](std::string_view path) {
     return path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
   };

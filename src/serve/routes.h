@@ -15,7 +15,7 @@ using Handler = void (*)(Context& context, const std::shared_ptr<Exchange>& exch
 enum class BodyForm : uint8_t { json, tensors };
 
 struct Route {
-  std::string_view method, path;
+  std::string_view method, path;  // a path may end with *: any text
   Handler handler;
   Answer (*refuse)(const Refusal&) = answer_of;
   BodyForm body = BodyForm::json;

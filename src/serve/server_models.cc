@@ -43,16 +43,19 @@ Module module_of(const std::string& text, const ServedModel& model) {
   return out;
 }
 
-// Runs body; a refusal becomes the error of a call.
+// Runs body; a refusal becomes the error of a call. name: of the parameter that gives an adapter its name.
 template <class Body>
-void as_call(Body&& body) {
+void as_call(Body&& body, std::string_view name = {}) {
   try {
     body();
   } catch (const Refusal& refusal) {
     const Status status = refusal.status == 404   ? Status::not_found
                           : refusal.status == 400 ? Status::invalid_argument
                                                   : Status::busy;
-    throw Error(status, refusal.message);
+    constexpr std::string_view kField = "lora_name:";
+    const bool named = !name.empty() && refusal.message.starts_with(kField);
+    throw Error(status,
+                named ? fmt::format("{}:{}", name, refusal.message.substr(kField.size())) : refusal.message);
   }
 }
 
@@ -81,21 +84,24 @@ void Server::load_adapters(const std::vector<std::string>& modules) {
   ServedModel& model = *context_.models.back();
   for (const std::string& text : modules) {
     const Module module = module_of(text, model);
-    as_call([&] {
-      check_rank(module.path, model.options().max_lora_rank);
-      wait_for([&](auto done) { context_.load_adapter(model, module.name, module.path, false, done); });
-    });
+    as_call(
+        [&] {
+          check_rank(module.path, model.options().max_lora_rank);
+          wait_for([&](auto done) { context_.load_adapter(model, module.name, module.path, false, done); });
+        },
+        "serve.lora_modules");
   }
 }
 
 void Server::set_adapter(const std::string& model, const std::string& name, const std::string& path) {
   ServedModel& to = named(model);
-  as_call([&] {
-    if (path.empty())
-      to.adapters().unload(name);
-    else
-      wait_for([&](auto done) { context_.load_adapter(to, name, path, true, done); });
-  });
+  as_call(
+      [&] {
+        if (path.empty()) return to.adapters().unload(name);
+        check_files(path);
+        wait_for([&](auto done) { context_.load_adapter(to, name, path, true, done); });
+      },
+      "name");
 }
 
 void Server::sleep(const std::string& model, int64_t level, const std::string& mode) {

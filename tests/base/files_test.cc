@@ -3,10 +3,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files/staged_directory.h"
@@ -60,6 +63,34 @@ TEST_F(Files, MapHoldsTheBytes) {
   EXPECT_EQ(moved.bytes(), "some bytes");
   write_file(path("empty"), "");
   EXPECT_EQ(MappedFile(path("empty")).bytes(), "");
+}
+
+// Opening a pipe would wait for its writer, which may never come.
+TEST_F(Files, OnlyRegularFilesAreMapped) {
+  const std::string pipe = path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto refuses = [](const auto& call) {
+    try {
+      call();
+      return false;
+    } catch (const Error& error) {
+      return error.status() == Status::io && error.message().find("not a regular file") != std::string::npos;
+    }
+  };
+  for (const std::string& name : {pipe, std::string("/dev/null")}) {
+    EXPECT_TRUE(refuses([&] { MappedFile{name}; })) << name;
+    EXPECT_TRUE(refuses([&] { file_size(name); })) << name;
+    EXPECT_TRUE(refuses([&] { file_start(name, 4); })) << name;
+    EXPECT_TRUE(refuses([&] { file_xxh3(name); })) << name;
+  }
+}
+
+TEST_F(Files, PipesAreReadWhole) {
+  const std::string pipe = path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "some bytes"; });
+  EXPECT_EQ(read_file(pipe), "some bytes");
+  writer.join();
 }
 
 TEST_F(Files, OnlyPagesOfAFileAreDropped) {

@@ -1467,13 +1467,15 @@ ask() {
   exec 3>&-
 }
 case_vllm_serve_answers_and_ends_after_its_requests() {
-  "$trl" vllm-serve --model "$model" --port 0 --served-model-name tiny --tensor-parallel-size 1 \
+  echo '{% for m in messages %}[{{ m.content }}]{% endfor %}' >own.jinja
+  "$trl" vllm-serve --model "$model" --port 0 --served-model-name tiny --tensor-parallel-size 1 --chat-template own.jinja \
     --speculative-config '{"method": "ngram", "num_speculative_tokens": 3}' 2>err & local pid=$! port=
   for _ in $(seq 600); do
     port=$(sed -n 's@.*http://127.0.0.1:\([0-9]*\).*@\1@p' err); [ -z "$port" ] || break; sleep 0.1
   done
   [ -n "$port" ] || die "it does not listen"
   ask "$port" /v1/models; says out '"id":"tiny"'
+  ask "$port" /v1/chat/completions '{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1, "return_prompt_text": true}'; says out '"prompt_text":"[Hi]'
   ask "$port" /v1/completions '{"prompt": "It opens", "max_tokens": 4, "temperature": 0, "ignore_eos": true}'; says out '"completion_tokens":4'
   run 0 generate --model_name_or_path "$model" --max_new_tokens 4 --ignore_eos --dtype auto --prompt "It opens" --json; mv out want
   ask "$port" /v1/completions '{"prompt": "It opens", "max_tokens": 4, "temperature": 0, "ignore_eos": true}'
@@ -1494,6 +1496,8 @@ case_vllm_serve_refuses_by_name() {
   run 2 "${words[@]}" --port 0 --chat; says err "generate.chat"
   run 2 "${words[@]}" --port 0 --speculative-config '{"method": "eagle"}'; says err "generate.speculative_config"; says err "ngram"
   run 2 "${words[@]}" --port 0 --api-key ""; says err "api_key"
+  run 2 "${words[@]}" --port 0 --chat-template gone.jinja; says err "--chat_template"; says err "gone.jinja"; says err "file or its text"
+  run 2 generate --model_name_or_path "$model" --chat_template gone.jinja --prompt x; says err "chat_template_path"
   run 2 "${words[@]}" --port 0 --dtype half; says err "dtype: 'float16' is refused"
   # An address of a class that no machine has; the values are those of TRL's and vLLM's commands.
   run 1 "${words[@]}" --enable-lora --log_level trace --dtype float --enforce_eager True --trust_remote_code False --host 240.0.0.1; says err "240.0.0.1:8000"

@@ -68,7 +68,7 @@ class Asked {
     trl_config* config = nullptr;
     require(trl_config_create(&config, nullptr) == TRL_OK);
     require(trl_config_set(config, "serve.enable_lora", "true", nullptr) == TRL_OK);
-    require(trl_config_set(config, "serve.adapter_dir", "/nowhere", nullptr) == TRL_OK);
+    require(trl_config_set(config, "serve.adapter_dir", "/proc/self/task", nullptr) == TRL_OK);
     server_ = std::make_unique<Server>(*trl_private_serve(trl::capi::kServeTable), nullptr, config);
     trl_config_destroy(config);
     server_->add_model("tiny", nullptr, nullptr, nullptr);

@@ -1,6 +1,7 @@
 // Adapters of requests: names and versions, directories that may be named, and completions that end with the
 // version that they began with.
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -77,6 +78,7 @@ TEST(Adapters, AreLoadedNamedReplacedAndRemoved) {
     EXPECT_EQ(models[1]["id"], "one");
     EXPECT_EQ(models[1]["parent"], "tiny");
     EXPECT_EQ(models[1]["root"], folder.path("in/Ann"));
+    EXPECT_EQ(Json::parse(server.get("/v1/models/one").body), models[1]);
 
     const Response again = server.post("/v1/load_lora_adapter", load("one", "Bob"));
     EXPECT_EQ(again.status, 400);
@@ -190,6 +192,27 @@ TEST(Adapters, WhatIsWrongIsRefused) {
   EXPECT_NE(answer(load("four", "Ann")).body.find("serve.max_loras"), std::string::npos);
 }
 
+// Opening a pipe would keep the thread that reads it until somebody writes.
+TEST(Adapters, FilesAreRegularFiles) {
+  const Folder folder;
+  const std::string in = folder.in();
+  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", in.c_str()}});
+  for (const char* file : {"adapter_config.json", "adapter_model.safetensors"}) {
+    const std::string path = folder.path("in/Bob/") + file;
+    fs::remove(path);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    const Response refused = server.post("/v1/load_lora_adapter", load("one", "Bob"));
+    EXPECT_EQ(refused.status, 400) << refused.body;
+    EXPECT_NE(refused.body.find(path + ": not a regular file"), std::string::npos) << refused.body;
+    EXPECT_EQ(trl_server_set_adapter(server.get(), nullptr, "one", folder.path("in/Bob").c_str(), nullptr),
+              TRL_E_INVALID_ARGUMENT);
+    fs::remove(path);
+    folder.make("in/Bob", R"({"r": 8})");
+  }
+  EXPECT_EQ(fake().adapter_count(), 0u);
+  EXPECT_EQ(server.post("/v1/load_lora_adapter", load("one", "Bob")).status, 200);
+}
+
 TEST(Adapters, AreOffUnlessAsked) {
   const Folder folder;
   const std::string in = folder.in();
@@ -218,7 +241,11 @@ TEST(Adapters, OfTheOperatorAndOfTheHost) {
   EXPECT_EQ(text_of(server, "two"), "BBB");
   EXPECT_EQ(set("two", nullptr), TRL_OK);
   EXPECT_EQ(set("two", nullptr), TRL_E_NOT_FOUND);
-  EXPECT_EQ(set("tiny", folder.path("in/Bob").c_str()), TRL_E_INVALID_ARGUMENT);
+  trl_error* error = nullptr;
+  EXPECT_EQ(trl_server_set_adapter(server.get(), nullptr, "tiny", folder.path("in/Bob").c_str(), &error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(trl_error_message(error)).find("name: 'tiny' is"), 0u) << trl_error_message(error);
+  trl_error_destroy(error);
   EXPECT_EQ(set("two", folder.path("in/Wrong").c_str()), TRL_E_FORMAT);
   EXPECT_EQ(trl_server_set_adapter(server.get(), "other", "two", "a", nullptr), TRL_E_NOT_FOUND);
   // Of a server that does not run.

@@ -87,6 +87,16 @@ TEST(Chat, ArgumentsOfEarlierCallsBecomeObjects) {
             "\n");
 }
 
+TEST(Chat, NumbersOfEarlierCallsKeepTheirDigits) {
+  RunningServer server;
+  prompt_of(server, R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "",
+              "tool_calls": [{"id": "1", "type": "function",
+              "function": {"name": "f", "arguments": "{\"a\": 12345678901234567890123}"}}]}]})");
+  const std::lock_guard lock(fake().mutex);
+  EXPECT_NE(fake().conversation.find(R"("arguments":{"a":12345678901234567890123})"), std::string::npos)
+      << fake().conversation;
+}
+
 // As OpenAI's client sends an answer back.
 TEST(Chat, NullsOfMessagesAreAsIfAbsent) {
   RunningServer server;
@@ -267,6 +277,11 @@ TEST(Chat, BadRequestsAreRefusedByName) {
 
 TEST(OldChat, ConversationsAreWrittenTogether) {
   RunningServer server;
+  EXPECT_NE(server
+                .post("/chat/", R"({"messages": [[{"role": "user", "content": "a"}]],
+                                      "generation_kwargs": {"messages": []}})")
+                .body.find("generation_kwargs: unknown name messages"),
+            std::string::npos);
   const Json answer = server.ask("/chat/", Json::parse(R"({"messages": [[{"role": "user", "content": "a"}],
       [{"role": "user", "content": "bc"}]], "n": 2, "max_tokens": 2, "logprobs": null, "tools": null,
       "chat_template_kwargs": {}, "generation_kwargs": {"max_tokens": 1}})"));

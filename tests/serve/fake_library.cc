@@ -43,7 +43,8 @@ using trl::serve::test::State;
 using Json = nlohmann::ordered_json;
 using trl::serve::test::fake;
 
-constexpr int kVocabulary = 256;
+constexpr int kVocabulary = 256;  // of the tokenizer
+constexpr int kModelIds = 260;
 constexpr int kEnd = 0;  // the end token
 constexpr char kEndText[] = "<|im_end|>";
 
@@ -389,7 +390,8 @@ trl_status trl_model_write_tensor(trl_model*, const char* name, DLManagedTensorV
 trl_status trl_model_describe(const trl_model*, const char** json, trl_error**) noexcept {
   const Plenty plenty;
   thread_local std::string text;
-  const Json config = {{"max_position_embeddings", fake().positions.load()}, {"dtype", "float32"}};
+  const Json config = {
+      {"max_position_embeddings", fake().positions.load()}, {"vocab_size", kModelIds}, {"dtype", "float32"}};
   text = Json({{"parameters", 1}, {"config", config}}).dump();
   *json = text.c_str();
   return TRL_OK;
@@ -432,6 +434,10 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* j
                                              size_t capacity, size_t* count, trl_error** error) noexcept {
   const Plenty plenty;
   const Json given = Json::parse(json, json + size, nullptr, false);
+  {
+    const std::lock_guard lock(fake().mutex);
+    fake().conversation.assign(json, size);
+  }
   if (given.value("chat_template", "") == "{{")
     return fails(error, TRL_E_FORMAT, "chat template, line 1: a tag is not closed");
   if (given.value("chat_template_kwargs", Json::object()).contains("messages"))
@@ -465,7 +471,7 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
   const Plenty plenty;
   if (error != nullptr) *error = nullptr;
   for (size_t i = 0; i < count; ++i)
-    if (ids[i] < 0 || ids[i] >= kVocabulary)
+    if (ids[i] < 0 || ids[i] >= kModelIds)
       return fails(error, TRL_E_INVALID_ARGUMENT,
                    "id " + std::to_string(ids[i]) + " is outside the vocabulary");
   const auto value = [&](const char* key) {
@@ -497,7 +503,7 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
     const Json stops = Json::parse(value("generate.stop"));
     if (!stops.empty()) state.stop = stops[0].get<std::string>();
     state.adapter = adapter;
-    ++fake().open_completions;
+    fake().most_open = std::max<int>(fake().most_open, ++fake().open_completions);
     const std::lock_guard lock(fake().mutex);
     if (!adapter.empty()) ++fake().adapters.at(adapter).users;
   }

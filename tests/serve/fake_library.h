@@ -12,6 +12,7 @@ namespace trl::serve::test {
 
 struct FakeLibrary {
   std::atomic<int> steps{0}, added{0}, cancelled{0}, open_completions{0};
+  std::atomic<int> most_open{0};          // completions at once
   std::atomic<int> step_milliseconds{0};  // how long a step takes
   std::atomic<int> fails_at_step{-1};     // a step that fails with an internal error
   std::atomic<int> positions{200};        // of a server's model
@@ -44,6 +45,7 @@ struct FakeLibrary {
   bool in_use = false;                             // by a call of the host
   std::vector<std::string> lines;                  // of the log
   std::map<std::string, std::string> options;      // of the last request
+  std::string conversation;                        // that the template got last
   size_t adapter_count() {
     const std::lock_guard lock(mutex);
     return adapters.size();

@@ -134,6 +134,38 @@ TEST(RequestBytes, AnOldClientGetsAStreamUntilTheEnd) {
   EXPECT_EQ(client.bytes().find("chunked"), std::string::npos);
 }
 
+TEST(RequestBytes, EmptyLinesBeforeARequestAreSkipped) {
+  RunningServer server;
+  for (const char* lines : {"\r\n", "\r\n\r\n\r\n"}) {
+    Client whole(server.port()), torn(server.port());
+    whole.send(lines + request("GET", "/health") + lines + request("GET", "/version") + lines);
+    EXPECT_EQ(whole.read().status, 200);
+    EXPECT_EQ(whole.read().body, R"({"version":"0.1.0"})");
+    for (const char byte : lines + request("GET", "/health")) {
+      torn.send(std::string(1, byte));
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(torn.read().status, 200);
+  }
+}
+
+TEST(RequestBytes, AClientOfHttp10GetsNoContinue) {
+  RunningServer server;
+  Client client(server.port());
+  client.send("POST /detokenize HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 16\r\n\r\n");
+  client.send(R"({"tokens": [72]})");
+  EXPECT_TRUE(client.read_until("{\"prompt\":\"H\"}"));
+  EXPECT_EQ(client.bytes().find("Continue"), std::string::npos);
+}
+
+TEST(RequestBytes, ALineFeedAloneIsNamed) {
+  RunningServer server;
+  Client client(server.port());
+  client.send("GET /health HTTP/1.1\nHost: localhost\n\n");
+  const std::string body = client.read().body;
+  EXPECT_NE(body.find("line feed"), std::string::npos) << body;
+}
+
 TEST(RequestBytes, WhatIsNotHttpIsRefused) {
   RunningServer server;
   const std::pair<std::string, int> bad[] = {
@@ -144,6 +176,16 @@ TEST(RequestBytes, WhatIsNotHttpIsRefused) {
        "chunked\r\n\r\n0\r\n\r\n",
        400},
       {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", 400},
+      {"GET /health HTTP/1.1\r\n\r\n", 400},
+      {"GET /health HTTP/1.1\r\nHost: localhost\r\nhost: localhost\r\n\r\n", 400},
+      {"GET /health HTTP/1.1\nHost: localhost\n\n", 400},
+      {"\rGET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+      {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+      {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+       501},
+      {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+       "chunked\r\n\r\n0\r\n\r\n",
+       400},
       {request("GET", "/health", "", "X-Long: " + std::string(4000, 'a') + "\r\n"), 431},
       {request("POST", "/tokenize", std::string(20000, ' ')), 413},
       {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
@@ -463,6 +505,16 @@ TEST(OwnOptions, AreThoseOfOneModel) {
             std::string::npos);
 }
 
+TEST(OwnOptions, ThatTheModelOrTheMachineDoesNotHaveAreRefused) {
+  EXPECT_EQ(refusal_of({}, {{{"serve.max_model_len", "200"}}}), "");
+  const std::string longer = refusal_of({}, {{{"serve.max_model_len", "201"}}});
+  EXPECT_NE(longer.find("serve.max_model_len: 201 is more than the 200 positions"), std::string::npos)
+      << longer;
+  const std::string nowhere =
+      refusal_of({{"serve.enable_lora", "true"}, {"serve.adapter_dir", "/nowhere"}}, {{}});
+  EXPECT_NE(nowhere.find("serve.adapter_dir: /nowhere is not a directory"), std::string::npos) << nowhere;
+}
+
 TEST(OwnOptions, ThatRequestsWouldBeRefusedForAreRefusedAtOnce) {
   EXPECT_NE(refusal_of({}, {{{"generate.regex", "(?=a)"}}}).find("generate.regex: character 1"),
             std::string::npos);
@@ -489,6 +541,19 @@ TEST(Fairness, ManyPromptsOfOneClientDoNotKeepOthersOut) {
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt": "Hi", "max_tokens": 2})").status, 200);
   EXPECT_EQ(greedy.read(0).status, 0) << "the request that came first was answered first";
   EXPECT_EQ(greedy.read().status, 200);
+}
+
+TEST(Fairness, OneRequestComputesNoMoreAtOnceThanTheServer) {
+  RunningServer whole, few({{"serve.max_num_seqs", "3"}});
+  const std::string body =
+      R"({"prompt": [[1, 2], [3]], "n": 8, "temperature": 1, "max_tokens": 6, "trl_seed": 1})";
+  const Json want = Json::parse(whole.post("/v1/completions", body).body);
+  EXPECT_EQ(want["choices"].size(), 16u);
+  fake().most_open = 0;
+  const Json got = Json::parse(few.post("/v1/completions", body).body);
+  EXPECT_EQ(fake().most_open, 3);
+  EXPECT_EQ(got["choices"], want["choices"]);
+  EXPECT_EQ(got["usage"], want["usage"]);
 }
 
 }  // namespace

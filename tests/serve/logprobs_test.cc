@@ -147,7 +147,9 @@ TEST(SequenceLogprobs, BadRequestsAreRefusedByName) {
       {R"({"sequences": [[1]], "prompt_lengths": [1], "top_logprobs": 1001})", "top_logprobs: 1001"},
       {R"({"sequences": [[1]], "prompt_lengths": [1], "temperature": 0})", "temperature: 0"},
       {R"({"sequences": [[1]], "prompt_lengths": [1], "response_format": "xml"})", "response_format: "},
-      {R"({"sequences": [[300]], "prompt_lengths": [1]})", "outside the vocabulary"},
+      {R"({"sequences": [[300]], "prompt_lengths": [1]})",
+       "sequences[0][0]: 300 is not accepted; give token ids from 0 to 259"},
+      {R"({"sequences": [[1], [2, -1]], "prompt_lengths": [1, 1]})", "sequences[1][1]: -1 is not accepted"},
   };
   for (const auto& [body, message] : kCases) {
     const Response response = server.post("/get_sequence_logprobs/", body);

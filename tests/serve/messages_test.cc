@@ -70,6 +70,20 @@ TEST(Messages, ACallIsReadAndNotShown) {
   EXPECT_EQ(message["pieces"], 0);
 }
 
+// As Python's json writes them.
+TEST(Messages, NumbersOfArgumentsKeepTheirDigits) {
+  const std::string answer =
+      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 12345678901234567890123, \"b\": "
+      "[-9223372036854775809], \"c\": 1e400, \"d\": \"18446744073709551616\"}}\n</tool_call>";
+  Json body = request();
+  body["tools"][0]["function"]["parameters"]["properties"]["d"] = {{"type", "integer"}};
+  const Json message = answered(answer, body);
+  ASSERT_EQ(message["calls"].size(), 1u);
+  EXPECT_EQ(
+      message["calls"][0]["arguments"],
+      R"({"a":12345678901234567890123,"b":[-9223372036854775809],"c":Infinity,"d":18446744073709551616})");
+}
+
 TEST(Messages, TextBeforeCallsIsToldAsItComes) {
   const char* const kAnswer =
       "I look <it> up.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n"

@@ -1,4 +1,6 @@
 // Every route against a fake library: what is answered, and what is refused with which status.
+#include <fmt/format.h>
+
 #include "fake_library.h"
 #include "running_server.h"
 
@@ -22,6 +24,12 @@ TEST(Routes, TellWhatTheServerIs) {
   const Json models = Json::parse(server.get("/v1/models").body);
   EXPECT_EQ(models["data"][0]["id"], "tiny");
   EXPECT_EQ(models["data"][0]["max_model_len"], 200);
+  EXPECT_EQ(Json::parse(server.get("/v1/models/").body), models);
+  EXPECT_EQ(Json::parse(server.get("/v1/models/tiny").body), models["data"][0]);
+  EXPECT_EQ(server.post("/v1/models/tiny", "{}").status, 405);
+  const Response unknown = server.get("/v1/models/other%2Fone");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(Json::parse(unknown.body)["error"]["message"], "The model `other/one` does not exist.");
 }
 
 TEST(Routes, TokenizeAndDetokenize) {
@@ -33,7 +41,16 @@ TEST(Routes, TokenizeAndDetokenize) {
   EXPECT_EQ(chat["count"], 29);  // "user:a" and the beginning of an answer
   EXPECT_EQ(server.ask("/detokenize", {{"tokens", {72, 105}}}).dump(), R"({"prompt":"Hi"})");
   EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a", "messages": []})").status, 400);
-  EXPECT_EQ(server.post("/detokenize", R"({"tokens": [900]})").status, 400);
+  // As in completions, ids that the model alone has are left out.
+  EXPECT_EQ(server.ask("/detokenize", {{"tokens", {72, 259, 105}}}).dump(), R"({"prompt":"Hi"})");
+  for (const char* id : {"900", "2147483648", "-1"}) {
+    const Response refused = server.post("/detokenize", fmt::format(R"({{"tokens": [1, {}]}})", id));
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_NE(
+        refused.body.find(fmt::format("tokens[1]: {} is not accepted; give token ids from 0 to 259", id)),
+        std::string::npos)
+        << refused.body;
+  }
   EXPECT_EQ(server.post("/detokenize", R"({"tokens": [1, "a"]})").status, 400);
 }
 
@@ -210,7 +227,7 @@ TEST(Completions, BadFieldsAreNamed) {
   EXPECT_EQ(Json::parse(model.body)["error"]["message"], "The model `other` does not exist.");
   for (const char* body : {"", "{", "[]", "null", "{\"prompt\": \"a\"} x", "\xff"})
     EXPECT_EQ(server.post("/v1/completions", body).status, 400) << body;
-  EXPECT_EQ(server.post("/v1/completions", R"({"prompt": [300]})").status, 400);  // known to the model alone
+  EXPECT_EQ(server.post("/v1/completions", R"({"prompt": [300]})").status, 400);
   EXPECT_EQ(server.ask("/v1/completions", {{"prompt", "Hi"}, {"max_tokens", 1}})["choices"].size(), 1u);
   // The best two of two.
   const Json both = {{"prompt", "Hi"}, {"max_tokens", 1}, {"n", 2}, {"best_of", 2}};
@@ -292,6 +309,13 @@ TEST(TrlsProtocol, Generate) {
       server.ask("/generate/",
                  Json::parse(R"({"prompts": ["Hi"], "n": 1, "generation_kwargs": {"n": 3, "stop": ["c"]}})"));
   EXPECT_EQ(kwargs["completion_ids"].size(), 3u);
+  for (const char* name : {"zzz", "max_token", "prompts", "model"}) {
+    const Json body = {{"prompts", {"Hi"}}, {"generation_kwargs", {{name, nullptr}}}};
+    const Response unknown = server.post("/generate/", body.dump());
+    EXPECT_EQ(unknown.status, 422) << name;
+    EXPECT_NE(unknown.body.find(std::string("generation_kwargs: unknown name ") + name), std::string::npos)
+        << unknown.body;
+  }
   const Response wrong = server.post("/generate/", R"({"prompts": 5})");
   EXPECT_EQ(wrong.status, 422);
   EXPECT_EQ(Json::parse(wrong.body)["detail"][0]["loc"].dump(), R"(["body","prompts"])");

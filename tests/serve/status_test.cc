@@ -112,7 +112,7 @@ TEST(Statuses, OfBodiesThatAreNotJson) {
 
 // Clients differ in which of two values of one name they mean.
 TEST(Statuses, OfNamesThatAreThereTwice) {
-  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", "/nowhere"}});
+  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", "/"}});
   const std::string twice = "the name is there twice in one object; give it once";
   for (const char* path : {kCompletions, kChat, "/tokenize", "/detokenize", "/v1/load_lora_adapter",
                            "/v1/unload_lora_adapter", "/trl/weights/shared", "/trl/weights/commit"})

@@ -127,6 +127,22 @@ not
   }
 }
 
+TEST(Response, IntegersOfAnySizeKeepTheirDigits) {
+  const std::string digits = "12345678901234567890123";
+  const auto arguments = [](const auto& message) {
+    return message ? base::exact_text((*message)["tool_calls"][0]["function"]["arguments"]) : "";
+  };
+  const std::string call =
+      R"({"name": "f", "arguments": {"o": [)" + digits + R"(], "n": "-)" + digits + R"("}})";
+  EXPECT_EQ(arguments(parsed("json", kIm, "<tool_call>" + call + "</tool_call>")),
+            R"({"o":[)" + digits + R"(],"n":-)" + digits + "}");
+  const auto tags =
+      parsed("tags", kIm,
+             "<tool_call>\n<function=f>\n<parameter=x>\n" + digits + "\n</parameter>\n<parameter=l>\n[" +
+                 digits + "]\n</parameter>\n</function>\n</tool_call>");
+  EXPECT_EQ(arguments(tags), R"({"x":)" + digits + R"(,"l":[)" + digits + "]}");
+}
+
 // The token that ends a turn of calls is not content; TRL makes it the content.
 TEST(Response, GlmEndsATurnByNamingWhoSpeaksNext) {
   const char* const calls =

@@ -60,8 +60,9 @@ namespace {
 // A file opened to be read; a directory is an error.
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  // flags: O_NONBLOCK refuses all but regular files, and does not wait for the writer of a pipe to do so.
+  explicit Descriptor(const std::string& path, int flags = 0)
+      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags)) {
     if (descriptor_ < 0) fail_errno(path, "cannot be opened");
     struct stat info {};
     const int failed = ::fstat(descriptor_, &info);
@@ -70,6 +71,10 @@ class Descriptor {
       ::close(descriptor_);
       errno = code;
       fail_errno(path, "cannot be read");
+    }
+    if (flags != 0 && !S_ISREG(info.st_mode)) {
+      ::close(descriptor_);
+      fail(Status::io, "{}: not a regular file; give one", Place::in(path));
     }
     size_ = static_cast<size_t>(info.st_size);
     device_ = info.st_dev;
@@ -159,7 +164,7 @@ std::string read_file(const std::string& path) {
 }
 
 uint64_t file_size(const std::string& path) {
-  return is_host_path(path) ? need_host_file(path) : Descriptor(path).size();
+  return is_host_path(path) ? need_host_file(path) : Descriptor(path, O_NONBLOCK).size();
 }
 
 std::string file_start(const std::string& path, size_t most) {
@@ -179,7 +184,7 @@ uint64_t file_xxh3(const std::string& path) {
     read_all_of_host(path, [&](std::string_view piece) { hash.update(piece); });
     return hash.digest();
   }
-  Descriptor(path).read_all([&](std::string_view piece) {
+  Descriptor(path, O_NONBLOCK).read_all([&](std::string_view piece) {
     poll();
     hash.update(piece);
   });
@@ -261,7 +266,7 @@ MappedFile::MappedFile(const std::string& path, bool late) : path_(path) {
     if (!late) host_->need(bytes());
     return;
   }
-  const Descriptor descriptor = reading(path_, [&] { return Descriptor(path_); });
+  const Descriptor descriptor = reading(path_, [&] { return Descriptor(path_, O_NONBLOCK); });
   size_ = descriptor.size();
   device_ = descriptor.device();
   inode_ = descriptor.inode();

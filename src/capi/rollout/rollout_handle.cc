@@ -215,7 +215,7 @@ trl_status trl_rollout_get(const trl_rollout* rollout, size_t index, const char*
   return guard<From::anywhere>(error, out_json, [&] {
     need(out_json, "out_json");
     const auto open = get(rollout, "rollout")->open();
-    *out_json = open->texts.keep(open->rows->describe(index).dump());
+    *out_json = open->texts.keep(trl::base::exact_text(open->rows->describe(index)));
   });
 }
 

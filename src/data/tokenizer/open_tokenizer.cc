@@ -159,6 +159,12 @@ std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& token
     fail_key("chat_template_path", "chat_template_path: chat_template is given too; give one of them");
   text::Tokenizer::Overrides overrides;
   overrides.eos = arguments.eos_token;
+  if (arguments.chat_template && arguments.chat_template->find_first_of("{}\n") == std::string::npos)
+    fail_key("chat_template",
+             "chat_template: {} is not a template, whose text has {{, }} or a line break; give a template's "
+             "text, or "
+             "a file's name as chat_template_path",
+             *arguments.chat_template);
   overrides.chat_template = arguments.chat_template;
   const bool takes_over = names_template_model(arguments);
   if (arguments.chat_template_path && !takes_over)

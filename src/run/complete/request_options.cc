@@ -59,8 +59,8 @@ std::vector<std::pair<int32_t, float>> logit_bias(const config::Config& options)
   std::vector<std::pair<int32_t, float>> biases;
   for (const auto& [id, text] : options.get_pairs(kKey)) {
     const std::optional<double> bias = base::parse_double(text);
-    if (!bias || !std::isfinite(*bias))
-      fail_key(kKey, "{}: {}: {} is not accepted; give a number", kKey, id, config::shown(text));
+    if (!bias || !(std::abs(*bias) <= std::numeric_limits<float>::max()))
+      fail_key(kKey, "{}: {}: {} is not accepted; give a number of float32", kKey, id, config::shown(text));
     biases.emplace_back(id_of(kKey, id), static_cast<float>(*bias));
   }
   return biases;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/text/number.h"
 #include "io/arrow.h"
 #include "run/rollout/json_number.h"
 #include "telemetry/scored.h"
@@ -15,6 +16,14 @@ namespace trl::run {
 namespace {
 
 constexpr std::string_view kTrain = "train", kEval = "eval";
+
+// Returns a value with integers beyond 64 bits as float64, which tables can hold.
+base::Json in_table(base::Json value) {
+  if (const auto digits = base::large_integer(value)) return base::parse_double(*digits).value_or(0);
+  if (value.is_structured())
+    for (base::Json& item : value) item = in_table(std::move(item));
+  return value;
+}
 
 bool of_evaluation(const engine::Event& event) {
   return std::ranges::any_of(event.metrics,
@@ -72,8 +81,8 @@ void CompletionLog::add(std::string_view mode, const Answers& answers, const eng
   for (size_t i = 0; i < answers.size(); ++i) {
     const reward::Completion& own = answers[i];
     base::Json& row = table.rows.emplace_back(base::Json{{"step", 0}});
-    row["prompt"] = own.prompt != nullptr ? *own.prompt : base::Json();
-    row["completion"] = own.messages != nullptr ? *own.messages : base::Json(std::string(own.text));
+    row["prompt"] = own.prompt != nullptr ? in_table(*own.prompt) : base::Json();
+    row["completion"] = own.messages != nullptr ? in_table(*own.messages) : base::Json(std::string(own.text));
     for (size_t f = 0; f < functions; ++f) row[rewards.names[f]] = json_of(rewards.values[i * functions + f]);
     for (const auto& [name, column] : extras) row[name] = column[i];
     if (!advantages.empty()) row["advantage"] = advantages[i];

@@ -13,6 +13,17 @@ HostRow prompt_row(const engine::PromptRows& prompts, size_t row, const base::Js
   return out;
 }
 
+namespace {
+
+// Makes numbers that are not finite null, as JSON has none.
+void drop_nonfinite(base::Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) value = nullptr;
+  if (value.is_structured())
+    for (base::Json& item : value) drop_nonfinite(item);
+}
+
+}  // namespace
+
 HostRow& HostRollout::row_at(size_t index) {
   if (finished_) fail(Status::invalid_argument, "the rollout is finished: its rows cannot be set any more");
   if (index >= rows_.size())
@@ -36,6 +47,7 @@ base::Json HostRollout::describe(size_t index) const {
     json["completion"] = own.text;
     json["completion_ids"] = own.completion->ids;
   }
+  drop_nonfinite(json);
   return json;
 }
 

@@ -52,7 +52,7 @@ void read_calls(base::Json& calls, std::string_view name, const std::string& whe
       function["arguments"] = base::Json::object();
     } else if (arguments->is_string()) {
       try {
-        *arguments = base::parse_json(arguments->get<std::string>(), here + ".function.arguments");
+        *arguments = base::parse_exact_json(arguments->get<std::string>(), here + ".function.arguments");
       } catch (const Error& error) {
         throw Refusal(400, error.message(), std::string(name));
       }

@@ -13,16 +13,6 @@ namespace {
 
 constexpr size_t kShown = 80;  // bytes of a value in a message
 
-std::string shown(const base::Json& value) {
-  std::string text = json_text(value);
-  if (text.size() > kShown) {
-    size_t end = kShown;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    text = text.substr(0, end) + "...";
-  }
-  return text;
-}
-
 std::string accepted_integers(Range range) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   if (range.low == std::numeric_limits<int64_t>::min()) return "an integer";
@@ -37,6 +27,16 @@ std::string accepted_numbers(Span span) {
 }
 
 }  // namespace
+
+std::string shown(const base::Json& value) {
+  std::string text = json_text(value);
+  if (text.size() > kShown) {
+    size_t end = kShown;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    text = text.substr(0, end) + "...";
+  }
+  return text;
+}
 
 void refuse_value(std::string_view name, const base::Json& value, std::string_view accepted) {
   throw Refusal(400, fmt::format("{}: {} is not accepted; give {}", name, shown(value), accepted),
@@ -119,7 +119,7 @@ std::optional<std::vector<int32_t>> Fields::ids(std::string_view name) {
   ids.reserve(value->size());
   for (const base::Json& id : *value) {
     const bool good = id.is_number_integer() && id >= 0 && id <= std::numeric_limits<int32_t>::max();
-    if (!good) refuse_value(name, id, "token ids, integers >= 0");
+    if (!good) refuse_value(name, id, "token ids, integers from 0 to 2147483647");
     ids.push_back(id.get<int32_t>());
   }
   return ids;

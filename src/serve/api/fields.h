@@ -18,6 +18,8 @@ namespace trl::serve {
 base::Json parse_body(std::string_view body);
 std::string json_text(const base::Json& json);  // invalid UTF-8 is replaced
 
+std::string shown(const base::Json& value);  // the beginning of its text, for messages
+
 // Returns whether the value is this text. The comparison of nlohmann's ends the process without memory.
 bool is_text(const base::Json& value, std::string_view text);
 

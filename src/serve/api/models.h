@@ -1,4 +1,4 @@
-// GET /v1/models.
+// GET /v1/models and /v1/models/NAME.
 #pragma once
 #include <memory>
 
@@ -8,5 +8,6 @@
 namespace trl::serve {
 
 void models(Context& context, const std::shared_ptr<Exchange>& exchange);
+void one_model(Context& context, const std::shared_ptr<Exchange>& exchange);
 
 }  // namespace trl::serve

@@ -10,18 +10,22 @@ namespace {
 
 constexpr int64_t kUnlimited = 1 << 20;  // tokens, of a model without a known number of positions
 
-Ids ids_of(const base::Json& list, std::string_view name, const ServedModel& model) {
+}  // namespace
+
+Ids read_ids(const base::Json& list, std::string_view name, const std::string& where,
+             const ServedModel& model) {
   Ids ids;
   ids.reserve(list.size());
   for (const base::Json& id : list) {
-    const bool good = id.is_number_integer() && id >= 0 && id <= std::numeric_limits<int32_t>::max();
-    if (!good) refuse_value(name, id, fmt::format("token ids from 0 to {}", model.vocab_size() - 1));
+    if (!id.is_number_integer() || id < 0 || id >= model.end_of_ids())
+      throw Refusal(400,
+                    fmt::format("{}[{}]: {} is not accepted; give token ids from 0 to {}", where, ids.size(),
+                                shown(id), model.end_of_ids() - 1),
+                    std::string(name));
     ids.push_back(id.get<int32_t>());
   }
   return ids;
 }
-
-}  // namespace
 
 std::vector<Ids> read_prompts(const base::Json* prompt, std::string_view name, const ServedModel& model,
                               bool add_special_tokens, const Limits& limits) {
@@ -32,7 +36,7 @@ std::vector<Ids> read_prompts(const base::Json* prompt, std::string_view name, c
   if (prompt->is_string()) {
     prompts.push_back(model.encode(prompt->get_ref<const std::string&>(), add_special_tokens));
   } else if (prompt->is_array() && !prompt->empty() && prompt->front().is_number()) {
-    prompts.push_back(ids_of(*prompt, name, model));
+    prompts.push_back(read_ids(*prompt, name, std::string(name), model));
   } else if (prompt->is_array() && !prompt->empty()) {
     if (static_cast<int64_t>(prompt->size()) > limits.max_prompts)
       throw Refusal(400,
@@ -42,7 +46,7 @@ std::vector<Ids> read_prompts(const base::Json* prompt, std::string_view name, c
       if (one.is_string())
         prompts.push_back(model.encode(one.get_ref<const std::string&>(), add_special_tokens));
       else if (one.is_array())
-        prompts.push_back(ids_of(one, name, model));
+        prompts.push_back(read_ids(one, name, fmt::format("{}[{}]", name, prompts.size()), model));
       else
         refuse_value(name, one, accepted);
     }

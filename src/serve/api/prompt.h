@@ -12,6 +12,10 @@ namespace trl::serve {
 
 using Ids = std::vector<int32_t>;
 
+// Returns token ids that the model has. name: of the field; where: the list in it. Throws Refusal(400).
+Ids read_ids(const base::Json& list, std::string_view name, const std::string& where,
+             const ServedModel& model);
+
 // name: of the field. Throws Refusal(400).
 std::vector<Ids> read_prompts(const base::Json* prompt, std::string_view name, const ServedModel& model,
                               bool add_special_tokens, const Limits& limits);

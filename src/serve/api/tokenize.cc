@@ -5,6 +5,7 @@
 #include "serve/api/completions.h"
 #include "serve/api/conversation.h"
 #include "serve/api/fields.h"
+#include "serve/api/prompt.h"
 
 namespace trl::serve {
 
@@ -49,14 +50,13 @@ void detokenize(Context& context, const std::shared_ptr<Exchange>& exchange) {
   const base::Json body = parse_body(exchange->request.body);
   Fields fields(body);
   const ServedModel& model = context.model_named(fields.text("model"));
-  const auto tokens = fields.ids("tokens");
-  if (!tokens) throw Refusal(400, "tokens: missing; give a list of token ids", "tokens");
-  for (const int32_t id : *tokens)
-    if (id >= model.vocab_size())
-      refuse_value("tokens", id, fmt::format("token ids from 0 to {}", model.vocab_size() - 1));
+  const base::Json* const tokens = fields.find("tokens");
+  if (tokens == nullptr) throw Refusal(400, "tokens: missing; give a list of token ids", "tokens");
+  if (!tokens->is_array()) refuse_value("tokens", *tokens, "a list of token ids");
+  const Ids ids = read_ids(*tokens, "tokens", "tokens", model);
   note_unread(context, fields);
   base::Json out = base::Json::object();
-  out["prompt"] = model.decode(*tokens, false);
+  out["prompt"] = model.decode(ids, false);
   exchange->reply->send({200, json_text(out)});
 }
 

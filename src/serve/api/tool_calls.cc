@@ -37,7 +37,7 @@ ToolCall call_of(const base::Json& call) {
   const base::Json function = call.value("function", base::Json::object());
   const base::Json arguments = function.value("arguments", base::Json::object());
   return {random_id("chatcmpl-tool-"), function.value("name", ""),
-          arguments.is_string() ? arguments.get<std::string>() : json_text(arguments)};
+          arguments.is_string() ? arguments.get<std::string>() : base::exact_text(arguments)};
 }
 
 }  // namespace
@@ -52,17 +52,15 @@ MessageReader::MessageReader(const ServedModel& model, const text::ResponseForm&
       all_calls_(all_calls) {}
 
 std::optional<Message> MessageReader::read(const Ids& ids, const std::string& text) const {
-  Ids known = ids;
-  std::erase_if(known, [this](int32_t id) { return id >= model_.vocab_size(); });
-  const bool cut = model_.decode(known, true) != text;  // by a stop text
-  const auto message = parser_.parse(cut ? text : model_.decode(known, false), prompt_, tools_);
+  const bool cut = model_.decode(ids, true) != text;  // by a stop text
+  const auto message = parser_.parse(cut ? text : model_.decode(ids, false), prompt_, tools_);
   if (!message) return std::nullopt;
   Message out;
   out.content = text_at(*message, "content");
   out.reasoning = text_at(*message, "reasoning_content") + text_at(*message, "thinking");
   for (const base::Json& call : message->value("tool_calls", base::Json::array()))
     if (all_calls_ || out.calls.empty()) out.calls.push_back(call_of(call));
-  for (const int32_t id : std::set<int32_t>(known.begin(), known.end()))
+  for (const int32_t id : std::set<int32_t>(ids.begin(), ids.end()))
     if (model_.decode({&id, 1}, true).empty())
       if (const std::string special = model_.decode({&id, 1}, false); !special.empty())
         remove_all(out.content, special);

@@ -18,6 +18,18 @@ bool has_value(const base::Json& object, const char* name) {
   return found != object.end() && !found->is_null();
 }
 
+// Refuses entries of generation_kwargs that no field of sampling has read, as SamplingParams of vLLM does.
+void check_kwargs(const base::Json& body, const Fields& fields) {
+  const auto kwargs = body.find("generation_kwargs");
+  if (kwargs == body.end() || !kwargs->is_object()) return;
+  const std::vector<std::string> unread = fields.unread();
+  for (const auto& [name, value] : kwargs->items())
+    if (name == "model" || std::ranges::find(unread, name) != unread.end())
+      throw Refusal(
+          400, fmt::format("generation_kwargs: unknown name {}; give names of vLLM's SamplingParams", name),
+          "generation_kwargs");
+}
+
 // Returns the body as one of /v1/completions: generation_kwargs override the fields. Only a regex overrides
 // their structured_outputs.
 base::Json with_kwargs(const Context& context, const base::Json& body) {
@@ -68,7 +80,8 @@ Answer answer(const std::vector<Ids>& prompts, bool logprobs, const std::vector<
 // A request of either route: its prompts come from ids, texts or conversations.
 template <class Prompts>
 void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts read) {
-  const base::Json body = with_kwargs(context, parse_body(std::exchange(exchange->request.body, {})));
+  const base::Json given = parse_body(std::exchange(exchange->request.body, {}));
+  const base::Json body = with_kwargs(context, given);
   Fields fields(body);
   ServedModel& model = *context.models.front();
   const Limits& limits = context.options.limits;
@@ -76,9 +89,10 @@ void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts 
   Sampling sampling = read_sampling(fields, limits, model.options());
   const bool absent = !body.contains("logprobs");
   set_logprobs(sampling, "logprobs", absent ? std::optional<int64_t>(0) : fields.integer("logprobs"), limits);
+  const int64_t tokens = fields.integer("max_tokens", {1}).value_or(model.options().max_tokens);
+  check_kwargs(given, fields);
   std::vector<Ids> prompts = read(fields, model);
-  const std::optional<int64_t> given = fields.integer("max_tokens", {1});
-  const int64_t room = room_for(prompts, given.value_or(model.options().max_tokens), model, "max_tokens");
+  const int64_t room = room_for(prompts, tokens, model, "max_tokens");
   note_unread(context, fields);
   JobRequest job{prompts, sampling, room, false};
   auto sink = std::make_shared<WholeSink>(

@@ -54,7 +54,7 @@ struct Job {
   std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
   std::atomic<bool> cancelled{false};  // by its client: nobody waits for it
   std::atomic<bool> ended{false};
-  std::atomic<size_t> next_prompt{0};  // the first that has not begun
+  std::atomic<size_t> next{0};  // the first completion that has not begun
   // false: it waits for its form to be compiled. Before it is set, the form's constraint, which the library
   // finds while it is held, or why there is none.
   std::atomic<bool> ready{true};
@@ -67,6 +67,7 @@ struct Job {
 std::unique_ptr<ConfigHandle> job_options(const std::vector<std::pair<std::string, std::string>>& values);
 
 int64_t prompt_tokens(const Job& job);
-inline size_t prompts_left(const Job& job) { return job.prompts.size() - job.next_prompt; }
+inline size_t completions_of(const Job& job) { return job.prompts.size() * static_cast<size_t>(job.n); }
+inline size_t completions_left(const Job& job) { return completions_of(job) - job.next; }
 
 }  // namespace trl::serve

@@ -16,14 +16,14 @@ base::Json description(const trl_model* model) {
 
 uint64_t parameters_of(const trl_model* model) { return description(model).value("parameters", uint64_t{0}); }
 
-// Returns the number of positions that config.json names, at its top or within the text model's part.
-std::optional<int64_t> positions_of(const base::Json& config) {
-  for (const char* name : {"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length"}) {
+// Returns the first of these sizes that config.json names, at its top or within the text model's part.
+std::optional<int64_t> size_of(const base::Json& config, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
     const auto found = config.find(name);
     if (found != config.end() && found->is_number_integer() && *found > 0) return found->get<int64_t>();
   }
   const auto part = config.find("text_config");
-  return part != config.end() && part->is_object() ? positions_of(*part) : std::nullopt;
+  return part != config.end() && part->is_object() ? size_of(*part, names) : std::nullopt;
 }
 
 // Has the library look at the options of requests that do not give them, so that what is wrong is told now.
@@ -63,9 +63,14 @@ ServedModel::ServedModel(const capi::ServeTable& table, std::vector<std::string>
   worker_.before_work([this] { return adapters_.sweep(); });
   const base::Json described = description(model_->get());
   const base::Json config = described.value("config", base::Json::object());
-  max_length_ = positions_of(config);
-  if (options_.max_model_len && (!max_length_ || *options_.max_model_len < *max_length_))
-    max_length_ = options_.max_model_len;
+  max_length_ = size_of(config, {"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length"});
+  const auto text = config.find("text_config");
+  most_ids_ = size_of(text != config.end() && text->is_object() ? *text : config, {"vocab_size"});
+  if (options_.max_model_len && max_length_ && *options_.max_model_len > *max_length_)
+    fail_key("serve.max_model_len",
+             "serve.max_model_len: {} is more than the {} positions of the model; give at most {}",
+             *options_.max_model_len, *max_length_, *max_length_);
+  if (options_.max_model_len) max_length_ = options_.max_model_len;
   const base::Json dtype = config.value("torch_dtype", config.value("dtype", base::Json()));
   dtype_ = dtype.is_string() ? dtype.get<std::string>() : "float32";
   ErrorHandle error;
@@ -98,7 +103,9 @@ std::vector<int32_t> ServedModel::encode(std::string_view text, bool add_special
   });
 }
 
-std::string ServedModel::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+std::string ServedModel::decode(std::span<const int32_t> all, bool skip_special_tokens) const {
+  std::vector<int32_t> ids(all.begin(), all.end());
+  std::erase_if(ids, [this](int32_t id) { return id >= vocab_size_; });
   return filled<std::string>([&](char* text, size_t capacity, size_t* size, trl_error** error) {
     return trl_tokenizer_decode(tokenizer_->get(), ids.data(), ids.size(), skip_special_tokens ? 1 : 0, text,
                                 capacity, size, error);
@@ -106,7 +113,7 @@ std::string ServedModel::decode(std::span<const int32_t> ids, bool skip_special_
 }
 
 std::string ServedModel::render(const base::Json& conversation) const {
-  const std::string json = conversation.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+  const std::string json = base::exact_text(conversation);
   return filled<std::string>([&](char* text, size_t capacity, size_t* size, trl_error** error) {
     return trl_tokenizer_apply_chat_template(tokenizer_->get(), json.data(), json.size(), text, capacity,
                                              size, error);

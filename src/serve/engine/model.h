@@ -41,11 +41,14 @@ class ServedModel {
   std::optional<int64_t> max_length() const { return max_length_; }  // tokens of a prompt with its completion
   int64_t created() const { return created_; }                       // seconds since 1970
   std::string dtype() const { return dtype_; }
-  int64_t vocab_size() const { return vocab_size_; }
+  int64_t vocab_size() const { return vocab_size_; }  // of the tokenizer
+  // The first id that the model does not have. It may have more than the tokenizer, and write them.
+  int64_t end_of_ids() const { return most_ids_.value_or(int64_t{1} << 31); }
 
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+  // Leaves out ids that the tokenizer does not have.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
-  // conversation: as trl_tokenizer_apply_chat_template takes it.
+  // conversation: as trl_tokenizer_apply_chat_template takes it; of a request, so that its texts are UTF-8.
   std::string render(const base::Json& conversation) const;
   const trl_tokenizer* tokenizer() const { return tokenizer_->get(); }
   // Returns the text of the chat template of conversations with or without tools; empty: there is none.
@@ -57,7 +60,7 @@ class ServedModel {
   const std::unique_ptr<ModelHandle> model_;
   const std::unique_ptr<GeneratorHandle> generator_;
   const std::unique_ptr<TokenizerHandle> tokenizer_;
-  std::optional<int64_t> max_length_;
+  std::optional<int64_t> max_length_, most_ids_;
   int64_t created_ = 0, vocab_size_ = 0;
   std::string dtype_;
   std::array<std::string, 2> templates_;

@@ -72,11 +72,11 @@ Counters Worker::counters() const {
   const std::lock_guard lock(mutex_);
   Counters now = counters_;
   for (const auto& job : jobs_) {
-    const size_t left = prompts_left(*job);
-    now.waiting += static_cast<int64_t>(left) * job->n;
+    const size_t left = completions_left(*job);
+    now.waiting += static_cast<int64_t>(left);
     if (job->adapter == nullptr) continue;
     if (left > 0) now.waiting_adapters.insert(job->adapter->name);
-    if (left < job->prompts.size()) now.running_adapters.insert(job->adapter->name);
+    if (left < completions_of(*job)) now.running_adapters.insert(job->adapter->name);
   }
   return now;
 }

@@ -85,7 +85,7 @@ class Worker {
   std::shared_ptr<Job> next_job(const Jobs& jobs);
   void take_in(const Jobs& jobs);
   void run_turns();
-  void add_prompt(const std::shared_ptr<Job>& job);
+  void add_completions(const std::shared_ptr<Job>& job, size_t count);
   void tell_began(const Job& job, size_t completion) noexcept;
   void wait_for_model(trl_status status);
   static int32_t on_token(void* any, size_t number, int32_t id, const char* text, size_t size,

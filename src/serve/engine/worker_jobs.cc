@@ -21,9 +21,9 @@ void Worker::drop_lost(const std::vector<std::shared_ptr<Job>>& jobs) {
   }
 }
 
-// Ends a job with the completions as they are; one with prompts that have not begun is refused.
+// Ends a job with the completions as they are; one with some that have not begun is refused.
 void Worker::abort_job(const std::shared_ptr<Job>& job, const Refusal& refusal) {
-  if (prompts_left(*job) > 0)
+  if (completions_left(*job) > 0)
     end_job(*job, refusal);
   else
     cancel_completions(*job, &entries_[job.get()].parts);
@@ -39,7 +39,7 @@ std::shared_ptr<Job> Worker::next_job(const std::vector<std::shared_ptr<Job>>& j
   for (const std::shared_ptr<Job>& job : jobs) {
     const auto found = entries_.find(job.get());
     const bool known = found != entries_.end();
-    if (job->cancelled || job->ended || !job->ready || prompts_left(*job) == 0) continue;
+    if (job->cancelled || job->ended || !job->ready || completions_left(*job) == 0) continue;
     const std::pair<size_t, size_t> load{of_peer[job->peer], known ? found->second.running : 0};
     if (best && load >= least) continue;
     best = job;
@@ -54,10 +54,12 @@ void Worker::take_in(const std::vector<std::shared_ptr<Job>>& jobs) {
     if (running_.size() >= most) return;
     const std::shared_ptr<Job> job = next_job(jobs);
     if (!job) return;
-    const bool fits = running_.size() + static_cast<size_t>(job->n) <= most || running_.empty();
-    if (!fits) return;  // so that many small ones do not keep it out
+    const auto n = static_cast<size_t>(job->n);
+    const size_t wanted = n - job->next % n, count = std::min(wanted, most - running_.size());
+    // Completions of a prompt begin together if they can, and many small jobs do not keep them out.
+    if (count < wanted && n <= most) return;
     try {
-      add_prompt(job);
+      add_completions(job, count);
     } catch (...) {
       if (!is_out_of_memory()) throw;
       end_job(*job, no_memory());
@@ -65,22 +67,26 @@ void Worker::take_in(const std::vector<std::shared_ptr<Job>>& jobs) {
   }
 }
 
-void Worker::add_prompt(const std::shared_ptr<Job>& job) {
+// Begins the next completions of a job, which are of one prompt.
+void Worker::add_completions(const std::shared_ptr<Job>& job, size_t count) {
   Entry& entry = entries_[job.get()];
-  const std::vector<int32_t>& ids = job->prompts[job->next_prompt];
-  const auto number = static_cast<int64_t>(job->next_prompt.load());
+  const size_t next = job->next, n = static_cast<size_t>(job->n);
+  const std::vector<int32_t>& ids = job->prompts[next / n];
   std::map<size_t, Running> places;  // made first: afterwards nothing may fail
-  for (int64_t i = 0; i < job->n; ++i) {
-    Running& running = places[static_cast<size_t>(i)];
+  for (size_t i = 0; i < count; ++i) {
+    Running& running = places[i];
     running.job = job;
-    running.completion = static_cast<size_t>(number * job->n + i);
+    running.completion = next + i;
     running.began = Clock::now();
     running.last = job->came;
   }
   ErrorHandle error;
   size_t first = 0;
-  trl_status status = trl_config_set(job->options->get(), "generate.stream",
-                                     std::to_string(job->stream + number * job->n).c_str(), error.out());
+  const auto set = [&](const char* key, int64_t value) {
+    return trl_config_set(job->options->get(), key, std::to_string(value).c_str(), error.out());
+  };
+  trl_status status = set("generate.stream", job->stream + static_cast<int64_t>(next));
+  if (status == TRL_OK) status = set("generate.num_return_sequences", static_cast<int64_t>(count));
   if (status == TRL_OK)
     status = trl_generator_add(generator_, nullptr, 0, ids.data(), ids.size(), job->options->get(), &first,
                                error.out());
@@ -95,10 +101,14 @@ void Worker::add_prompt(const std::shared_ptr<Job>& job) {
     end_job(*job, refusal);
     return;
   }
-  if (job->next_prompt++ == 0) tell_began(*job, first);
+  job->next = next + count;
+  if (next == 0) tell_began(*job, first);
   {
     const std::lock_guard lock(mutex_);
-    counters_.queued.add(as_seconds(Clock::now() - job->came), job->n);
+    counters_.queued.add(as_seconds(Clock::now() - job->came), static_cast<int64_t>(count));
+  }
+  if (next % n == 0) {
+    const std::lock_guard lock(mutex_);
     counters_.prompt_tokens += static_cast<int64_t>(ids.size());
     counters_.prompt_size.add(static_cast<double>(ids.size()));
     counters_.max_tokens.add(static_cast<double>(job->max_tokens));

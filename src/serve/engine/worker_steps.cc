@@ -155,7 +155,7 @@ void Worker::give() {
   for (const std::shared_ptr<Job>& job : over) {
     Entry& entry = entries_[job.get()];
     if (!entry.parts.empty()) job->sink->got(std::exchange(entry.parts, {}));
-    if (entry.running > 0 || prompts_left(*job) > 0) continue;
+    if (entry.running > 0 || completions_left(*job) > 0) continue;
     job->sink->over();
     remove(*job);
   }

@@ -35,6 +35,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void break_off() noexcept;
   void wait_for_request();
   void read_header();
+  void parse_header();
+  std::string_view text_in_buffer() const;
   void on_header(beast::error_code error);
   void begin_body(std::optional<uint64_t> length);
   bool make_room(uint64_t bytes);

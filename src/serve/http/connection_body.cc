@@ -25,7 +25,8 @@ void Connection::begin_body(std::optional<uint64_t> length) {
   if (is_too_much(length.value_or(0)))
     return refuse(answer_of(too_much_held(shared_->options.max_held_bytes)));
   if (!make_room(length.value_or(0))) return refuse(answer_of({503, "out of memory for the body"}));
-  if (beast::iequals(parser_->get()[http::field::expect], "100-continue") && !parser_->is_done()) {
+  if (chunked_ && beast::iequals(parser_->get()[http::field::expect], "100-continue") &&
+      !parser_->is_done()) {
     out_ = "HTTP/1.1 100 Continue\r\n\r\n";
     write();
   }

@@ -33,6 +33,24 @@ void Connection::read_header() {
   phase_ = Phase::header;
   expire_after(shared_->options.header_timeout);
   if (!buffer_) buffer_.emplace(shared_->options.max_header_bytes + kPiece);
+  parse_header();
+}
+
+// Skips empty lines before a request (RFC 9112, 2.2), which may come in pieces, and reads its head.
+void Connection::parse_header() {
+  const bool skipped = buffer_->size() > 0 && text_in_buffer().front() == '\r';
+  while (text_in_buffer().starts_with("\r\n")) buffer_->consume(2);
+  if (skipped && buffer_->size() == 0) return wait_for_request();
+  if (text_in_buffer() == "\r") {
+    socket_.async_read_some(buffer_->prepare(1),
+                            handler([](Connection& me, beast::error_code error, size_t bytes) {
+                              if (me.phase_ != Phase::header) return;
+                              if (error) return me.close();
+                              me.buffer_->commit(bytes);
+                              me.parse_header();
+                            }));
+    return;
+  }
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(shared_->options.max_header_bytes));
   parser_->body_limit(uint64_t{1} << 62);  // counted here
@@ -41,10 +59,16 @@ void Connection::read_header() {
       handler([](Connection& me, beast::error_code error, size_t) { me.on_header(error); }));
 }
 
+std::string_view Connection::text_in_buffer() const {
+  return {static_cast<const char*>(buffer_->data().data()), buffer_->size()};
+}
+
 void Connection::on_header(beast::error_code error) {
   if (phase_ != Phase::header) return;
+  const std::string_view text = text_in_buffer();
+  if (error == http::error::bad_method && (text == "\r" || text.starts_with("\r\n"))) return parse_header();
   if (error) {
-    const std::optional<Refusal> refusal = refusal_of_head(error);
+    const std::optional<Refusal> refusal = refusal_of_head(error, text);
     return refusal ? refuse(answer_of(*refusal)) : close();
   }
   const auto& head = parser_->get();

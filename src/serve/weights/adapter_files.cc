@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -63,7 +64,17 @@ std::string adapter_below(const std::string& folder, const std::string& path) {
   return real;
 }
 
+void check_files(const std::string& directory) {
+  for (const char* name : kFiles) {
+    std::error_code none;
+    const std::string path = base::join_path(directory, name);
+    if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))
+      throw Refusal(400, fmt::format("{}: not a regular file; give one", path), "lora_path");
+  }
+}
+
 void check_rank(const std::string& directory, int64_t most) {
+  check_files(directory);
   const std::string path = base::join_path(directory, kConfig);
   if (base::file_size(path) > kConfigBytes)
     fail(Status::format, "{}: it has more than {} bytes", path, kConfigBytes);

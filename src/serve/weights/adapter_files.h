@@ -9,7 +9,11 @@ namespace trl::serve {
 // such directory, and 403 if it, or a file of the adapter, is not below the folder once links are followed.
 std::string adapter_below(const std::string& folder, const std::string& path);
 
-// Throws Refusal(400) for a rank above the limit, and Error for a directory that has no adapter.
+// Throws Refusal(400) for a file of the adapter that is not a regular one, such as a pipe, whose reader would
+// wait for a writer.
+void check_files(const std::string& directory);
+
+// Throws the same, Refusal(400) for a rank above the limit, and Error for a directory that has no adapter.
 void check_rank(const std::string& directory, int64_t most);
 
 }  // namespace trl::serve

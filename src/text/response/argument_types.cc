@@ -32,8 +32,21 @@ void add_types(const base::Json& schema, std::vector<std::string>& types) {
   if (nullable != nullptr && *nullable == true) types.emplace_back("null");
 }
 
+// Returns an integer beyond 64 bits, with its digits.
+std::optional<base::Json> large_integer_of(const std::string& text) {
+  if (text.empty() || text.find_first_not_of("-0123456789") != text.npos) return std::nullopt;
+  try {
+    base::Json value = base::parse_exact_json(text, "an argument");
+    if (base::large_integer(value)) return value;
+  } catch (const Error& error) {
+    if (error.status() != Status::format) throw;
+  }
+  return std::nullopt;
+}
+
 std::optional<base::Json> number_of(const std::string& text, bool whole) {
   if (const auto integer = base::parse_int64(text)) return base::Json(*integer);
+  if (auto large = large_integer_of(text)) return large;
   const std::optional<double> number = base::parse_double(text);
   if (!number || !std::isfinite(*number)) return std::nullopt;
   const bool integral = std::trunc(*number) == *number && std::abs(*number) < 9.2e18;
@@ -45,7 +58,7 @@ std::optional<base::Json> number_of(const std::string& text, bool whole) {
 
 std::optional<base::Json> structure_of(const std::string& text, bool object) {
   try {
-    base::Json value = base::parse_python_json(text, "an argument");
+    base::Json value = base::parse_exact_json(text, "an argument");
     if (object ? value.is_object() : value.is_array()) return value;
   } catch (const Error& error) {
     if (error.status() != Status::format) throw;

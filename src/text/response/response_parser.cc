@@ -51,10 +51,10 @@ base::Json ResponseParser::value_of(size_t number, std::string_view body, const 
   base::Json function = {{"name", name}};
   switch (field.content) {
     case FieldContent::call:
-      function = base::parse_python_json(body, "a call");
+      function = base::parse_exact_json(body, "a call");
       break;
     case FieldContent::arguments:
-      function["arguments"] = base::parse_python_json(body, "arguments");
+      function["arguments"] = base::parse_exact_json(body, "arguments");
       break;
     default:
       function["arguments"] = base::Json::object();

@@ -20,7 +20,8 @@ class ResponseParser {
   // text, prompt: with special tokens; the prompt may have written the beginning of the message. tools: their
   // JSON schemas, which give the arguments of tags their types; or null. Returns {role, content, ...} with
   // reasoning and `tool_calls` ({type: function, function: {name, arguments}}) where there are any; none: the
-  // text is not in the form, such as a call whose JSON is broken.
+  // text is not in the form, such as a call whose JSON is broken. Arguments are as parse_exact_json reads
+  // them.
   std::optional<base::Json> parse(std::string_view text, std::string_view prompt,
                                   const base::Json& tools) const;
   // Returns what a prompt has written of the message already.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "data/preference_shop.h"
+#include "run/rollout/host_rollout.h"
 #include "run/rollout/turn.h"
 #include "support/letter_tokenizer.h"
 
@@ -135,6 +136,14 @@ TEST(Turn, HasTheValuesOfBothParts) {
   engine::Completion plain = {{1}};
   add_turn(plain, {{2}});
   EXPECT_TRUE(plain.written.empty() && plain.log_probabilities.empty());
+}
+
+// Integers keep their digits, and JSON has no numbers that are not finite.
+TEST(HostRollout, DescribesNumbersAsJsonHasThem) {
+  HostRow row;
+  row.details["calls"] = base::parse_exact_json("[12345678901234567890123, Infinity, 1.5]", "calls");
+  const HostRollout rollout("train", 0, {row});
+  EXPECT_EQ(base::exact_text(rollout.describe(0)["calls"]), "[12345678901234567890123,null,1.5]");
 }
 
 }  // namespace
