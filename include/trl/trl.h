@@ -1649,7 +1649,8 @@ TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* conf
  * Checks a run as trl_trainer_create does before it reads rows and weights, and creates nothing: options that
  * exclude each other, folders that cannot be written, an output directory that holds another run, a
  * checkpoint in `resume_from_checkpoint` that is not there, a reference that is not a language model, and
- * features that this machine lacks. The contents of a checkpoint are not read.
+ * features that this machine lacks. The contents of a checkpoint are not read. The warnings and notes about
+ * the options of such a run go to the log, as those of trl_trainer_create do.
  *
  * @param runtime [in] nullable; of the log.
  * @param config [in] of the run; copied.

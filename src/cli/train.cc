@@ -197,14 +197,15 @@ int run_command(const std::string& command, const std::string& method, const std
   if (parse(line, words, config)) return 0;
   set(config, "method", method);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
+  const std::string given = get(config, "output_dir"), output = given.empty() ? "trainer_output" : given;
+  warn_of_own_directory(get(config, "model_name_or_path"), output);
   if (dry) return describe_run(line, config, all), 0;
   if (all) throw Failure(kUsage, "--all prints the keys of a run that is not made: give --dry_run as well");
-  if (get(config, "output_dir").empty()) set(config, "output_dir", "trainer_output");
+  set(config, "output_dir", output);
   if (get(config, "dataset_cache_dir").empty() && !cache_directory().empty())
     set(config, "dataset_cache_dir", cache_directory());
   export_environment(config);
-  const OutputFolder folder(get(config, "output_dir"));
-  warn_of_own_directory(get(config, "model_name_or_path"), get(config, "output_dir"));
+  const OutputFolder folder(output);
 
   Runtime runtime;
   open_runtime(config, runtime);
@@ -219,7 +220,6 @@ int run_command(const std::string& command, const std::string& method, const std
   const CommandRewards programs(config, trainer);
   clear_line();
 
-  const std::string output = get(config, "output_dir");
   const int64_t begun_at = global_step(trainer);
   interrupt.watch(trainer.get());
   const bool quiet = get(config, "quiet") == "true";

@@ -802,6 +802,16 @@ case_a_dry_run_writes_nothing() {
   run 2 sft "${dry[@]}" --dry_run --use_peft --save_format gguf; says err "save_format: gguf saves a whole model"
   run 2 validate "${dry[@]}" --method kto --per_device_train_batch_size 1
 }
+case_a_dry_run_has_the_warnings_of_the_run() {
+  local options=(--model_name_or_path "$model" --dataset_name p.jsonl --output_dir model --bf16 false --per_device_train_batch_size 4 --max_steps 1
+                 --save_strategy no --num_generations 2 --max_completion_length 6 --reward_funcs think_format_reward
+                 --loss_type cispo --epsilon_high 0.28 --vllm_mode server --use_transformers_paged)
+  prompts; run 0 grpo "${options[@]}"; grep -e warning -e 'save_strategy no:' err >want; [ "$(wc -l <want)" -eq 4 ] || die "once each"
+  for line in "epsilon_high: with loss_type cispo" "vllm_mode: it has an effect only with use_vllm: true" "keys and values are always held in blocks"; do says want "$line"; done
+  run 0 grpo "${options[@]}" --dry_run; grep -e warning -e 'save_strategy no:' err | diff want - >&2 || die "other lines"
+  run 0 validate --method grpo "${options[@]}"; grep -e warning -e 'save_strategy no:' err | diff want - >&2 || die "other lines"
+  cp -r "$model" own; run 0 grpo "${options[@]}" --model_name_or_path own --output_dir own --dry_run; says err "output_dir is the model's own directory"
+}
 # Nothing is written that a signal could leave half-done, whatever the dry run is at.
 case_a_signal_ends_a_dry_run_at_once() {
   printf '{"text": "%s"}\n' "$(yes 'a light at sea' | head -100000 | tr '\n' ' ')" >long.jsonl
