@@ -400,9 +400,10 @@ TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char*
 
 /**
  * The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its
- * type, range or choices, default and meaning, from the table that trl_option_next walks. A file that
- * trl_config_load takes is valid by it, except that it also allows older names of keys and values, dashes in
- * keys, 0 and 1 as booleans, texts in place of other values, and the reverse.
+ * type, range or choices, default and meaning, from the table that trl_option_next walks. Other names of a
+ * key have properties, too, and older ones are deprecated. A file that trl_config_load takes is valid by it,
+ * except that it also allows older names of values, dashes in keys, 0 and 1 as booleans, texts in place of
+ * other values, and the reverse.
  *
  * @param trainer [in] nullable; "sft", "dpo", ...: the keys that this trainer reads, with its defaults. NULL:
  * all keys.

@@ -316,7 +316,7 @@ extern "C" {
     /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_warnings(config: *const trl_config, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. A file that trl_config_load takes is valid by it, except that it also allows older names of keys and values, dashes in keys, 0 and 1 as booleans, texts in place of other values, and the reverse.
+    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. Other names of a key have properties, too, and older ones are deprecated. A file that trl_config_load takes is valid by it, except that it also allows older names of values, dashes in keys, 0 and 1 as booleans, texts in place of other values, and the reverse.
     ///
     /// Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_schema(trainer: *const c_char, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
