@@ -145,6 +145,30 @@ TEST(GenerationGap, IsReplayedAsItWasRecorded) {
   }
 }
 
+// The loss has the temperature of training.
+TEST(GenerationGap, IsNotToldOfAnEvaluationAtAnotherTemperature) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  constexpr const char* kRatio = "eval_sampling/importance_sampling_ratio/mean";
+  const Settings evaluates = {
+      {"eval_strategy", "steps"}, {"eval_steps", "1"}, {"per_device_eval_batch_size", "4"}};
+  const auto evaluated = [&](const char* folder, const Settings& more) {
+    Rewarded run(grpo(scratch / folder, host::with(evaluates, more)), reward_all, host::kPrompts,
+                 host::kPrompts);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    for (const Json& record : run.last())
+      if (record.contains("eval_loss")) return record;
+    ADD_FAILURE() << "no evaluation";
+    return Json();
+  };
+  const Json same = evaluated("same", {{"use_vllm", "true"}, {"eval_top_p", "0.9"}}),
+             other = evaluated("other", {{"use_vllm", "true"}, {"eval_temperature", "0.3"}}),
+             plain = evaluated("plain", {{"eval_temperature", "0.3"}});
+  EXPECT_NEAR(same.at(kRatio), 1, 1e-3);
+  for (const auto& [name, value] : other.items()) EXPECT_EQ(name.find("sampling/"), name.npos) << name;
+  EXPECT_NEAR(other.at("eval_loss"), plain.at("eval_loss").get<double>(), 1e-6);
+}
+
 // Log-probabilities of the host are compared if they are recorded, and again when they are replayed.
 TEST(GenerationGap, IsToldOfWhatAHostStates) {
   NEED_MODEL();
