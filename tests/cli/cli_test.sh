@@ -640,7 +640,8 @@ case_a_program_that_fails_is_named() {
   [ ! -e model/checkpoint-1 ] || die "nothing was done"
   scores '[1, 2, 3, 4]' '[1, 2, 3, {"error": "bad"}]'
   run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'line 2 of its output: reward 3: "bad"'; says err "--resume_from_checkpoint model/checkpoint-1"
-  says err "on_reward_error: none counts it as none instead; the run can resume from step 1 of 2; when it failed, there was no checkpoint"
+  says err "on_reward_error: none counts it as none instead; the run can resume from step 1 of 2, once that is saved; by itself it had saved no checkpoint"
+  says err "failed after step 1, which is saved now. To continue: the same command with --resume_from_checkpoint model/checkpoint-1"; ! grep -q interrupted err || die "it failed"
   for from in model/checkpoint-1 auto; do  # the first step after a resume
     run 1 "${grpo[@]}" --reward_funcs "score.sh=command:exit 3" --resume_from_checkpoint "$from"
     says err "no step was made after model/checkpoint-1"; says err "with --resume_from_checkpoint model/checkpoint-1"
