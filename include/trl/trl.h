@@ -2002,13 +2002,13 @@ TRL_API trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t index, do
  * @param ids [in] token ids, copied; nullable when count is 0.
  * @param count [in] how many.
  * @param log_probs [in] nullable; count log-probabilities with which the ids were drawn, in nats, at the
- *   trainer's temperature; NaN: not known. Copied.
+ *   trainer's temperature, at most 0 but for rounding (1e-4); NaN: not known. Copied.
  * @param written [in] nullable: all are the model's. count bytes: 0 for a token that the model did not write,
  *   such as the answer of a tool, which no loss and no length counts. Copied.
  * @param columns [in] nullable; a JSON object of columns that are added to the row for its rewards. Copied.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, for a row that was set before, and for an
- *   infinite log-probability, TRL_E_FORMAT for columns that are not an object.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, for a row that was set before, and for a
+ *   log-probability that is infinite or above 0, TRL_E_FORMAT for columns that are not an object.
  * Contract: any thread, also in callbacks; does not block; no callbacks; after an error the row is as before.
  * Ids outside the vocabulary end the step with an error.
  * @since 0.1

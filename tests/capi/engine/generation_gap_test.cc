@@ -192,6 +192,27 @@ TEST(GenerationGap, IsToldOfWhatAHostStates) {
   for (const Json& record : unasked) EXPECT_TRUE(record.empty()) << record;
 }
 
+TEST(GenerationGap, NoHostStatesALogProbabilityAboveZero) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  host::Function writes = [](trl_rollout* rollout) {
+    host::Error error;
+    const int32_t ids[] = {10, 11};
+    const float above[] = {-1, 3}, rounded[] = {-1, 5e-5f};
+    EXPECT_EQ(trl_rollout_set_completion(rollout, 2, ids, 2, above, nullptr, nullptr, error),
+              TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(error.names("index 2: log_probs[1]: 3 is not accepted: give a number up to 0"))
+        << error.message();
+    for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
+      EXPECT_EQ(trl_rollout_set_completion(rollout, row, ids, 2, rounded, nullptr, nullptr, error), TRL_OK)
+          << error.message();
+    }
+    return int32_t{TRL_OK};
+  };
+  gaps_of(grpo(scratch / "out", {{"max_steps", "1"}}), "record_rollouts", scratch / "rollouts.jsonl",
+          &writes);
+}
+
 TEST(GenerationGap, IsNoneInAReplayThatIsExact) {
   NEED_MODEL();
   const host::Scratch scratch;
