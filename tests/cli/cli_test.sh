@@ -77,6 +77,15 @@ assert valid({"method": "dpo", "loss_type": ["ipo", "sft"], "max_length": None, 
 assert not valid({"beta": 0}) and not valid({"betta": 0.1}) and not valid({"method": "sft"})
 EOF_PY
 }
+case_a_method_has_dashes_or_underscores() {
+  local name
+  run 0 options online_dpo; mv out list; run 0 options --schema online_dpo; mv out schema
+  run 0 options online-dpo; cmp out list; run 0 options --schema online-dpo; cmp out schema
+  for name in online-dpo online_dpo; do
+    run 0 rows --method "$name" --help; says out "usage: trl rows"
+    printf 'method: %s\n' "$name" >m.yaml; run 2 online-dpo --config m.yaml --dataset_name gone.jsonl; says err "--model_name_or_path is required"
+  done
+}
 case_options_searches() {
   run 0 options lora; for key in lora_r lora_alpha lora_target_modules use_peft; do says out "$key = "; done
   ! grep -q "learning_rate = " out || die "a key that has nothing to do with it"
