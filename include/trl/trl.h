@@ -401,9 +401,10 @@ TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char*
 
 /**
  * The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its
- * type, range or choices, default and meaning, from the table that trl_option_next walks. A file that
- * trl_config_load takes is valid by it, except that it also allows older names of keys and values, dashes in
- * keys, capitals in choices, 0 and 1 as booleans, texts in place of other values, and the reverse.
+ * type, range or choices, default and meaning, from the table that trl_option_next walks. Other names of a
+ * key have properties, too, and older ones are deprecated. A file that trl_config_load takes is valid by it,
+ * except that it also allows older names of values, dashes in keys, capitals in choices, 0 and 1 as booleans,
+ * texts in place of other values, and the reverse.
  *
  * @param trainer [in] nullable; "sft", "dpo", ...: the keys that this trainer reads, with its defaults. NULL:
  * all keys.
@@ -1650,7 +1651,8 @@ TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* conf
  * Checks a run as trl_trainer_create does before it reads rows and weights, and creates nothing: options that
  * exclude each other, folders that cannot be written, an output directory that holds another run, a
  * checkpoint in `resume_from_checkpoint` that is not there, a reference that is not a language model, and
- * features that this machine lacks. The contents of a checkpoint are not read.
+ * features that this machine lacks. The contents of a checkpoint are not read. The warnings and notes about
+ * the options of such a run go to the log, as those of trl_trainer_create do.
  *
  * @param runtime [in] nullable; of the log.
  * @param config [in] of the run; copied.
@@ -2004,13 +2006,13 @@ TRL_API trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t index, do
  * @param ids [in] token ids, copied; nullable when count is 0.
  * @param count [in] how many.
  * @param log_probs [in] nullable; count log-probabilities with which the ids were drawn, in nats, at the
- *   trainer's temperature; NaN: not known. Copied.
+ *   trainer's temperature, at most 0 but for rounding (1e-4); NaN: not known. Copied.
  * @param written [in] nullable: all are the model's. count bytes: 0 for a token that the model did not write,
  *   such as the answer of a tool, which no loss and no length counts. Copied.
  * @param columns [in] nullable; a JSON object of columns that are added to the row for its rewards. Copied.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, for a row that was set before, and for an
- *   infinite log-probability, TRL_E_FORMAT for columns that are not an object.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, for a row that was set before, and for a
+ *   log-probability that is infinite or above 0, TRL_E_FORMAT for columns that are not an object.
  * Contract: any thread, also in callbacks; does not block; no callbacks; after an error the row is as before.
  * Ids outside the vocabulary end the step with an error.
  * @since 0.1

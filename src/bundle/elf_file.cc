@@ -1,6 +1,8 @@
 #include "bundle/elf_file.h"
 
 #include <bit>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -42,7 +44,7 @@ std::string File::text(const Elf64_Shdr& user, uint64_t offset) const {
 void File::write() const {
   std::ofstream out(path_, std::ios::binary | std::ios::trunc);
   out.write(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
-  if (!out.flush()) fail("cannot be written");
+  if (!out.flush()) fail(std::string("cannot be written: ") + std::strerror(errno));
 }
 
 void File::fail(const std::string& why) const { throw std::runtime_error(path_ + ": " + why); }

@@ -5,7 +5,9 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -89,7 +91,8 @@ void write_absent(const Plan& plan, const std::string& source, const std::string
   }
   for (const auto& [version, names] : by_version) versions << version << " { global: " << names << "};\n";
   if (by_version.empty()) versions << "{ global: *; };\n";
-  if (!out.flush() || !versions.flush()) throw std::runtime_error(source + ": cannot be written");
+  if (!out.flush() || !versions.flush())
+    throw std::runtime_error(source + ": cannot be written: " + std::strerror(errno));
 }
 
 void run(const std::string& request_path, const std::string& copies, const std::string& work) {
@@ -106,9 +109,10 @@ void run(const std::string& request_path, const std::string& copies, const std::
     compact_library(copy, plan.shared.contains(name) ? nullptr : &plan.names);
     origins << plan.name_of(name) << '\t' << fs::canonical(entry.path).string() << '\n';
   }
-  if (!origins.flush()) throw std::runtime_error(work + ": cannot be written");
+  if (!origins.flush()) throw std::runtime_error(work + ": cannot be written: " + std::strerror(errno));
   std::ofstream name(work + "/absent.name");
-  if (!(name << plan.name_of(kStandIn)).flush()) throw std::runtime_error(work + ": cannot be written");
+  if (!(name << plan.name_of(kStandIn)).flush())
+    throw std::runtime_error(work + ": cannot be written: " + std::strerror(errno));
   write_absent(plan, work + "/absent.cc", work + "/absent.map");
 }
 

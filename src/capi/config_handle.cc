@@ -117,7 +117,8 @@ trl_status trl_config_get_warnings(const trl_config* config, const char** out_js
 trl_status trl_config_get_schema(const char* trainer, const char** out_json, trl_error** error) noexcept {
   return guard<From::anywhere>(error, out_json, [&] {
     need(out_json, "out_json");
-    const std::string name(trainer == nullptr ? std::string_view() : text(trainer, "trainer"));
+    const std::string name =
+        trainer == nullptr ? std::string() : trl::config::underscored(text(trainer, "trainer"));
     const auto known = trl::config::trainers();
     if (trainer != nullptr && std::ranges::find(known, name, &trl::config::MethodRow::name) == known.end())
       trl::fail(trl::Status::not_found, "trainer: '{}' is not one; accepted: {}", name,

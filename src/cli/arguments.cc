@@ -222,7 +222,8 @@ std::string trainer_of(const Words& words) {
     if (words[i] == kFlag && i + 1 < words.size()) trainer = words[i + 1];
     if (words[i].starts_with(std::string(kFlag) + "=")) trainer = words[i].substr(kFlag.size() + 1);
   }
-  return trainer;
+  const config::MethodRow* const known = config::find_method(trainer);
+  return known != nullptr ? known->name : trainer;
 }
 
 CommandLine outline_of(const Command& command) {

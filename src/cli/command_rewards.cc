@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -74,9 +75,21 @@ std::string shown(const Json& value) {
   return text.replace(end, text.npos, "...");
 }
 
+// Refuses a member of an answer that nothing reads.
+void refuse_others(const Json& answer) {
+  if (!answer.is_object()) return;
+  for (const auto& [name, value] : answer.items())
+    if (name != "rewards" && name != "metrics")
+      refuse(
+          "it has a member {}, and an object has rewards, a list, and may have metrics, an object of numbers "
+          "by name; or it has error, a text",
+          shown(name));
+}
+
 // Returns the list of an answer: the answer itself, or its member rewards.
 Json rewards_of(const Json& answer, size_t count) {
   if (answer.is_object() && answer.contains("error")) refuse("it failed: {}", shown(answer["error"]));
+  refuse_others(answer);
   const Json rewards = answer.is_object() ? answer.value("rewards", Json()) : answer;
   if (!rewards.is_array())
     refuse("it is not a list of rewards, nor an object with rewards, a list, or with error, a text");
@@ -209,12 +222,16 @@ class CommandReward {
     if (answer.is_discarded())
       refuse("it is not JSON, or nested deeper than {}: {} (none is null)", kMostNesting, line.substr(0, 60));
     const Json rewards = rewards_of(answer, trl_rollout_count(rollout));
+    constexpr double kMost = std::numeric_limits<float>::max();
     for (size_t i = 0; i < rewards.size(); ++i) {
       const Json& reward = rewards[i];
       const bool is_error = reward.is_object() && reward.contains("error");
       const bool holds = reward == true;  // as in TRL, a truth value is 0 or 1
       if (!is_error && !reward.is_null() && !reward.is_number() && !reward.is_boolean())
         refuse("reward {}: {} is not a number, true, false, null, or an object with error", i, shown(reward));
+      if (reward.is_number() && std::abs(reward.get<double>()) > kMost)
+        refuse("reward {}: {} is beyond float32: give a number up to 3.4e38, or null for none", i,
+               shown(reward));
       if (is_error && !forgives_) refuse("reward {}: {}", i, shown(reward["error"]));
       if (is_error) warn(i, shown(reward["error"]));
       set_reward(rollout, i,

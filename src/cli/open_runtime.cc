@@ -21,6 +21,13 @@ bool is_event(std::string_view component, std::string_view text) {
   return component == "train" && text.find(" at step ") != std::string_view::npos;
 }
 
+// Returns whether the process has not written the line before.
+bool is_new(std::string_view line) {
+  static std::set<std::string, std::less<>> written;
+  return written.emplace(line).second;
+}
+
+// Writes a line about options once, though trl_trainer_check and trl_trainer_create both give it.
 void on_log(void*, int32_t level, const char* component, const char* text, size_t size) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
                                                    spdlog::level::warn, spdlog::level::err};
@@ -29,7 +36,7 @@ void on_log(void*, int32_t level, const char* component, const char* text, size_
   if (level == TRL_LOG_INFO && is_event(component, line) && !debugs) return;
   if (level == TRL_LOG_WARNING) return warn_once(line);
   const spdlog::level::level_enum known = kLevels[level < 0 || level > 3 ? 3 : level];
-  if (!spdlog::should_log(known)) return;
+  if (!spdlog::should_log(known) || (std::string_view(component) == "config" && !is_new(line))) return;
   clear_line();
   spdlog::log(known, "{}", line);
 }
@@ -91,8 +98,7 @@ void install(int number, struct sigaction& before) {
 void set_log_level(const Config& config) { spdlog::set_level(level_of(config)); }
 
 void warn_once(std::string_view text) {
-  static std::set<std::string, std::less<>> warned;
-  if (!warned.emplace(text).second || !spdlog::should_log(spdlog::level::warn)) return;
+  if (!is_new(text) || !spdlog::should_log(spdlog::level::warn)) return;
   clear_line();
   spdlog::warn("{}", text);
 }

@@ -139,6 +139,7 @@ int options(const Words& words) {
   const int width = columns(STDOUT_FILENO);
   std::string word = words.empty() ? "" : words[0];
   if (word.starts_with("--")) word.erase(0, 2);
+  if (const config::MethodRow* const trainer = config::find_method(word)) word = trainer->name;
   const std::string of_trainer = list(word, width);
   if (!of_trainer.empty()) return print(of_trainer), 0;
   const trl_option* const key = find_key(word);

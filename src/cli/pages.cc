@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "cli/arguments.h"
@@ -111,7 +113,8 @@ std::string overview() {
 
 void write_page(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
-  if (!(out << text).flush()) throw Failure(kFailed, path + ": cannot be written");
+  if (!(out << text).flush())
+    throw Failure(kFailed, fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
 }
 
 struct Completed {

@@ -111,8 +111,8 @@ int64_t global_step(const Trainer& trainer) {
   return nlohmann::json::parse(state)["global_step"].get<int64_t>();
 }
 
-// Writes a checkpoint next to the others and says how to use it.
-void keep(const Trainer& trainer, const Config& config) {
+// Writes a checkpoint next to the others and says how to use it. why: the run ended: "interrupted".
+void keep(const Trainer& trainer, const Config& config, const char* why) {
   Error error;
   Config options;
   set(options, "save.kind", "checkpoint");
@@ -121,12 +121,14 @@ void keep(const Trainer& trainer, const Config& config) {
   const std::string path = fmt::format("{}/checkpoint-{}", get(config, "output_dir"), step);
   if (get(config, "save_only_model") == "true") {
     spdlog::warn(
-        "interrupted: the model as it stands is in {}, without the optimizer's state (save_only_model). To "
-        "continue from these weights: --model_name_or_path {}",
-        path, path);
+        "{}: the model as it stands is in {}, without the optimizer's state (save_only_model). To continue "
+        "from these weights: --model_name_or_path {}",
+        why, path, path);
   } else {
-    spdlog::warn("interrupted after step {}. To continue: the same command with --resume_from_checkpoint {}",
-                 step, path);
+    spdlog::warn(
+        "{} after step {}, which is saved now. To continue: the same command with --resume_from_checkpoint "
+        "{}",
+        why, step, path);
   }
 }
 
@@ -136,7 +138,14 @@ void go_on_after(trl_status status, const Trainer& trainer, const Config& config
   if (status != TRL_E_FORMAT && status != TRL_E_IO && status != TRL_E_NOT_FOUND && status != TRL_E_CALLBACK &&
       status != TRL_E_INVALID_CONFIG)
     return;
-  if (global_step(trainer) > begun_at) return keep(trainer, config);
+  if (global_step(trainer) > begun_at) {
+    try {
+      keep(trainer, config, "failed");
+    } catch (const Failure& failure) {  // the run's own error is told as well
+      spdlog::error("no checkpoint was saved: {}", failure.what());
+    }
+    return;
+  }
   if (begun_at == 0) return;
   std::string from = get(config, "resume_from_checkpoint");
   if (from == "true" || from == "auto")
@@ -197,14 +206,15 @@ int run_command(const std::string& command, const std::string& method, const std
   if (parse(line, words, config)) return 0;
   set(config, "method", method);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
+  const std::string given = get(config, "output_dir"), output = given.empty() ? "trainer_output" : given;
+  warn_of_own_directory(get(config, "model_name_or_path"), output);
   if (dry) return describe_run(line, config, all), 0;
   if (all) throw Failure(kUsage, "--all prints the keys of a run that is not made: give --dry_run as well");
-  if (get(config, "output_dir").empty()) set(config, "output_dir", "trainer_output");
+  set(config, "output_dir", output);
   if (get(config, "dataset_cache_dir").empty() && !cache_directory().empty())
     set(config, "dataset_cache_dir", cache_directory());
   export_environment(config);
-  const OutputFolder folder(get(config, "output_dir"));
-  warn_of_own_directory(get(config, "model_name_or_path"), get(config, "output_dir"));
+  const OutputFolder folder(output);
 
   Runtime runtime;
   open_runtime(config, runtime);
@@ -219,7 +229,6 @@ int run_command(const std::string& command, const std::string& method, const std
   const CommandRewards programs(config, trainer);
   clear_line();
 
-  const std::string output = get(config, "output_dir");
   const int64_t begun_at = global_step(trainer);
   interrupt.watch(trainer.get());
   const bool quiet = get(config, "quiet") == "true";
@@ -228,7 +237,7 @@ int run_command(const std::string& command, const std::string& method, const std
   const trl_status status = trl_trainer_train(trainer.get(), on_event, &shown, error.out());
   shown.progress.finish();
   if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) {
-    keep(trainer, config);
+    keep(trainer, config, "interrupted");
     return 128 + Interrupt::signal_number();
   }
   go_on_after(status, trainer, config, begun_at);

@@ -23,8 +23,11 @@ const Option& known(std::string_view key, std::string_view trainer = {}) {
   throw Error(Status::invalid_config, unknown_key(key, trainer), std::string(key));
 }
 
-// Returns the value's current name. A name that is an alias and has old values accepts only these.
+// Returns the value's current name, and of a method that with underscores. A name that is an alias and has
+// old values accepts only these.
 std::string current_value(const Option& option, const std::string& key, std::string_view value) {
+  if (option.name == "method")
+    if (const MethodRow* const method = find_method(value)) return method->name;
   std::vector<std::string_view> written;
   for (const OldValue& old : old_values()) {
     if (old.name != key && old.name != option.name) continue;

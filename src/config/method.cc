@@ -1,5 +1,7 @@
 #include "config/method.h"
 
+#include <algorithm>
+
 namespace trl::config {
 
 namespace {
@@ -22,8 +24,9 @@ std::span<const MethodRow> trainers() { return kMethodRows; }
 std::span<const MethodRow> methods() { return trainers().first(built_count()); }
 
 const MethodRow* find_method(std::string_view name) {
+  const auto same = [](char a, char b) { return (a == '-' ? '_' : a) == b; };
   for (const MethodRow& row : methods())
-    if (row.name == name) return &row;
+    if (std::ranges::equal(name, std::string_view(row.name), same)) return &row;
   return nullptr;
 }
 

@@ -56,6 +56,6 @@ struct MethodRow {
 
 std::span<const MethodRow> methods();   // of this version; the first is the default
 std::span<const MethodRow> trainers();  // these, and TRL's others; the bit of each is 1 << its place
-const MethodRow* find_method(std::string_view name);  // among methods(); null: none
+const MethodRow* find_method(std::string_view name);  // among methods(); dashes are underscores; null: none
 
 }  // namespace trl::config

@@ -33,7 +33,7 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   const config::TrainingArguments& arguments = options_.arguments;
   if (eval == nullptr) config::refuse_evaluation(arguments);
   check_run(environment_, options_);
-  tell_options();
+  tell_options(environment_.log(), options_.config);
   attention_ = open_attention(environment_, options_, model_.source);
   tokenizer_ = open_training_tokenizer(options_.config, model_, environment_.log());
   check_tokens_of_models(arguments, tokenizer_->get());
@@ -50,15 +50,6 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   generation_ = generation_of(environment_, options_.config, prompts_, longest);
   if (budget_) choose_way();
   plan();
-}
-
-void Run::tell_options() const {
-  std::vector<std::string> warnings = options_.config.warnings();
-  for (std::string& line : config::idle_options(options_.config)) warnings.push_back(std::move(line));
-  for (const std::string& warning : config::by_reason(warnings))
-    environment_.log().write(base::LogLevel::warning, "config", warning);
-  for (const std::string& note : config::run_notes(options_.config))
-    environment_.log().write(base::LogLevel::info, "config", note);
 }
 
 void Run::choose_way() {

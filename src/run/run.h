@@ -51,7 +51,6 @@ class Run {
   void tell();
 
  private:
-  void tell_options() const;
   void choose_way();
   void plan();
   void settle_evaluation();  // warns if evaluation has no rows

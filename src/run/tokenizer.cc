@@ -50,7 +50,10 @@ Tokenizer::Tokenizer(std::unique_ptr<text::Tokenizer> tokenizer)
 text::Rendered Tokenizer::render(const base::Json& messages, const text::RenderOptions& options) const {
   if (const text::ChatTemplate* chosen = templates_.find(options.tools))
     return chosen->render(messages, options);
-  fail(Status::not_found, "{}; give one with chat_template or chat_template_path", templates_.why_none());
+  fail(Status::not_found,
+       "{}; give one in the model's directory (chat_template.jinja or tokenizer_config.json), or through "
+       "chat_template or chat_template_path if these are taken here",
+       templates_.why_none());
 }
 
 std::shared_ptr<const text::ChatTemplate> Tokenizer::compiled(const std::string& source) const {

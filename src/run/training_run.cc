@@ -177,6 +177,14 @@ void check_run(Environment& environment, const config::RunOptions& options) {
   error.check(environment.engine().check_run(options, error));
 }
 
+void tell_options(base::LogSink& log, const config::Config& config) {
+  std::vector<std::string> warnings = config.warnings();
+  for (std::string& line : config::idle_options(config)) warnings.push_back(std::move(line));
+  for (const std::string& warning : config::by_reason(warnings))
+    log.write(base::LogLevel::warning, "config", warning);
+  for (const std::string& note : config::run_notes(config)) log.write(base::LogLevel::info, "config", note);
+}
+
 void need_writable(std::string_view key, const std::string& directory) {
   try {
     base::need_writable_directory(directory);

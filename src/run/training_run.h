@@ -47,6 +47,9 @@ int64_t wanted_embedding_rows(const config::Config& config, const Tokenizer& tok
 // options: from with_whole_paths(). Writes nothing. Throws Error with the key.
 void check_run(Environment& environment, const config::RunOptions& options);
 
+// Writes the warnings and notes about the options of a run to the log.
+void tell_options(base::LogSink& log, const config::Config& config);
+
 // Throws Error(io), which names the key, if the directory is not writable.
 void need_writable(std::string_view key, const std::string& directory);
 

@@ -77,6 +77,15 @@ assert valid({"method": "dpo", "loss_type": ["ipo", "sft"], "max_length": None, 
 assert not valid({"beta": 0}) and not valid({"betta": 0.1}) and not valid({"method": "sft"})
 EOF_PY
 }
+case_a_method_has_dashes_or_underscores() {
+  local name
+  run 0 options online_dpo; mv out list; run 0 options --schema online_dpo; mv out schema
+  run 0 options online-dpo; cmp out list; run 0 options --schema online-dpo; cmp out schema
+  for name in online-dpo online_dpo; do
+    run 0 rows --method "$name" --help; says out "usage: trl rows"
+    printf 'method: %s\n' "$name" >m.yaml; run 2 online-dpo --config m.yaml --dataset_name gone.jsonl; says err "--model_name_or_path is required"
+  done
+}
 case_options_searches() {
   run 0 options lora; for key in lora_r lora_alpha lora_target_modules use_peft; do says out "$key = "; done
   ! grep -q "learning_rate = " out || die "a key that has nothing to do with it"
@@ -640,7 +649,8 @@ case_a_program_that_fails_is_named() {
   [ ! -e model/checkpoint-1 ] || die "nothing was done"
   scores '[1, 2, 3, 4]' '[1, 2, 3, {"error": "bad"}]'
   run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'line 2 of its output: reward 3: "bad"'; says err "--resume_from_checkpoint model/checkpoint-1"
-  says err "on_reward_error: none counts it as none instead; the run can resume from step 1 of 2; when it failed, there was no checkpoint"
+  says err "on_reward_error: none counts it as none instead; the run can resume from step 1 of 2, once that is saved; by itself it had saved no checkpoint"
+  says err "failed after step 1, which is saved now. To continue: the same command with --resume_from_checkpoint model/checkpoint-1"; ! grep -q interrupted err || die "it failed"
   for from in model/checkpoint-1 auto; do  # the first step after a resume
     run 1 "${grpo[@]}" --reward_funcs "score.sh=command:exit 3" --resume_from_checkpoint "$from"
     says err "no step was made after model/checkpoint-1"; says err "with --resume_from_checkpoint model/checkpoint-1"
@@ -801,6 +811,16 @@ case_a_dry_run_writes_nothing() {
   run 2 sft "${dry[@]}" --dry_run --eval_strategy steps; says err "eval_dataset_name"
   run 2 sft "${dry[@]}" --dry_run --use_peft --save_format gguf; says err "save_format: gguf saves a whole model"
   run 2 validate "${dry[@]}" --method kto --per_device_train_batch_size 1
+}
+case_a_dry_run_has_the_warnings_of_the_run() {
+  local options=(--model_name_or_path "$model" --dataset_name p.jsonl --output_dir model --bf16 false --per_device_train_batch_size 4 --max_steps 1
+                 --save_strategy no --num_generations 2 --max_completion_length 6 --reward_funcs think_format_reward
+                 --loss_type cispo --epsilon_high 0.28 --vllm_mode server --use_transformers_paged)
+  prompts; run 0 grpo "${options[@]}"; grep -e warning -e 'save_strategy no:' err >want; [ "$(wc -l <want)" -eq 4 ] || die "once each"
+  for line in "epsilon_high: with loss_type cispo" "vllm_mode: it has an effect only with use_vllm: true" "keys and values are always held in blocks"; do says want "$line"; done
+  run 0 grpo "${options[@]}" --dry_run; grep -e warning -e 'save_strategy no:' err | diff want - >&2 || die "other lines"
+  run 0 validate --method grpo "${options[@]}"; grep -e warning -e 'save_strategy no:' err | diff want - >&2 || die "other lines"
+  cp -r "$model" own; run 0 grpo "${options[@]}" --model_name_or_path own --output_dir own --dry_run; says err "output_dir is the model's own directory"
 }
 # Nothing is written that a signal could leave half-done, whatever the dry run is at.
 case_a_signal_ends_a_dry_run_at_once() {

@@ -140,6 +140,29 @@ TEST(CommandRewards, MayBeTruthValues) {
   EXPECT_EQ(second.reward, 0);
 }
 
+// Tells how an answer fails.
+std::string failure_of(const std::string& answer) {
+  trl_rollout rollout(0);
+  Asked program("echo '" + answer + "'");
+  Asked::ask(rollout);
+  rollout.wait();
+  return rollout.failure;
+}
+
+TEST(CommandRewards, AMemberThatNothingReadsIsRefused) {
+  EXPECT_EQ(failure_of(R"({"rewards": [1], "metrics": {"my/x": 3}})"), "");
+  const std::string failure = failure_of(R"({"rewards": [1], "my/x": 3})");
+  for (const char* part :
+       {"line 1 of its output", "\"my/x\"", "rewards, a list", "metrics, an object of numbers"})
+    EXPECT_NE(failure.find(part), std::string::npos) << failure;
+}
+
+TEST(CommandRewards, ANumberBeyondFloat32IsRefusedInTheProgramsWords) {
+  const std::string failure = failure_of("[1e300]");
+  EXPECT_NE(failure.find("reward 0: 1e+300 is beyond float32"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("null for none"), std::string::npos) << failure;
+}
+
 TEST(CommandRewards, AnAnswerThatIsNestedTooDeepIsRefused) {
   trl_rollout rollout(0);
   Asked program("head -c 300000 /dev/zero | tr '\\0' '['; head -c 300000 /dev/zero | tr '\\0' ']'; echo");

@@ -28,6 +28,17 @@ std::string refusal(const Settings& settings) {
   return {};
 }
 
+TEST(DataArguments, HasTheKeysThatGiveATemplate) {
+  using Keys = std::vector<std::string_view>;
+  const auto keys = [](const char* method) {
+    return data_arguments(config_with({{"method", method}})).template_keys;
+  };
+  EXPECT_EQ(keys("sft"), (Keys{"chat_template", "chat_template_path"}));
+  EXPECT_EQ(keys("reward"), Keys{"chat_template_path"});
+  for (const char* method : {"dpo", "grpo", "rloo", "ppo", "distillation", "online_dpo", "kto"})
+    EXPECT_EQ(keys(method), Keys()) << method;
+}
+
 TEST(Arguments, DefaultsAreTrls) {
   const TrainingArguments a = training_arguments(Config());
   EXPECT_STREQ(a.method->name, "sft");

@@ -480,6 +480,14 @@ TEST(Config, WarnsOfWhatReachesOutside) {
             "bnb_4bit_quant_storage: codes of 4 bits lie two in a byte here, whatever type they are called");
 }
 
+TEST(Config, AMethodMayHaveDashes) {
+  Config config;
+  config.set("method", "online-dpo");
+  EXPECT_EQ(config.get("method"), "online_dpo");
+  EXPECT_STREQ(config.method().name, "online_dpo");
+  EXPECT_EQ(default_of(*find_option("beta"), "online-dpo"), default_of(*find_option("beta"), "online_dpo"));
+}
+
 TEST(Config, KeysOfOneReasonShareALine) {
   Config config;
   for (const char* key : {"run_name", "push_to_hub", "wandb_project"}) config.set(key, "true");

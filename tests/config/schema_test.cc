@@ -77,7 +77,8 @@ bool fits(const Json& value, const std::string& keyword, const Json& argument, c
     });
   if (keyword == "additionalProperties") return !value.is_object() || has_members(value, schema);
   const bool tells = keyword == "properties" || keyword == "default" || keyword == "description" ||
-                     keyword == "title" || keyword == "$schema" || keyword == "$id";
+                     keyword == "deprecated" || keyword == "title" || keyword == "$schema" ||
+                     keyword == "$id";
   EXPECT_TRUE(tells) << keyword;
   return tells;
 }
@@ -105,7 +106,7 @@ TEST(Schema, HasEachOptionWithAValidDefault) {
     size_t count = 0;
     for (const Option& option : options()) {
       if (!trainer.empty() && !is_of(option, trainer)) continue;
-      ++count;
+      count += 1 + alias_list(option).size();
       const auto property = whole.at("properties").find(std::string(option.name));
       ASSERT_NE(property, whole.at("properties").end()) << option.name;
       EXPECT_TRUE(property->at("description").get<std::string>().starts_with(doc_of(option, trainer)));
@@ -118,6 +119,36 @@ TEST(Schema, HasEachOptionWithAValidDefault) {
     }
     EXPECT_EQ(whole.at("properties").size(), count) << trainer;
   }
+}
+
+TEST(Schema, HasOtherNamesOfKeys) {
+  const Json whole = schema_of();
+  for (const Option& option : options()) {
+    for (const std::string_view alias : alias_list(option)) {
+      const Json& property = whole.at("properties").at(std::string(alias));
+      const std::string text = property.at("description");
+      EXPECT_NE(text.find(fmt::format(" name of {}: {}", option.name, option.doc)), text.npos) << text;
+      EXPECT_FALSE(property.contains("default")) << alias;
+      EXPECT_EQ(property.contains("deprecated"), !text.starts_with("Another ")) << alias;
+      for (const char* value : {"null", "true", "false", "3", "0.5", "\"x\"", "[\"x\"]", "{}"}) {
+        if (!is_valid(Json::parse(value), property)) continue;
+        Config config;
+        EXPECT_NO_THROW(config.load_text(fmt::format("{{\"{}\": {}}}", alias, value), "text"))
+            << alias << ": " << value;
+      }
+    }
+  }
+  const Json grpo = schema_of("grpo"), ppo = schema_of("ppo");
+  const Json& cap = grpo.at("properties").at("vllm_importance_sampling_cap");
+  EXPECT_EQ(cap.at("deprecated"), true);
+  EXPECT_TRUE(is_valid(2.5, cap));
+  EXPECT_FALSE(is_valid("much", cap));
+  EXPECT_FALSE(ppo.at("properties").contains("vllm_importance_sampling_cap"));
+  for (const char* name : {"reward_model_path", "sft_model_path"})
+    EXPECT_FALSE(ppo.at("properties").at(name).contains("deprecated")) << name;
+  const Json& grouped = whole.at("properties").at("group_by_length");
+  EXPECT_TRUE(is_valid(true, grouped));
+  EXPECT_FALSE(is_valid("sequential", grouped));
 }
 
 TEST(Schema, RefusesWhatAConfigurationRefuses) {

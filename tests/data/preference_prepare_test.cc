@@ -592,10 +592,18 @@ TEST(PreparePreference, WhatMakesOtherRowsMakesAnotherFingerprint) {
 TEST(PreparePreference, ConversationsNeedATemplate) {
   LetterShop shop;
   const auto table = shop.table(R"({"prompt":[{"role":"user","content":"q"}]})");
-  EXPECT_EQ(
-      test::message_of([&] { prepare_prompts(table, shop.context); }, Status::invalid_config),
-      "chat_template: t.jsonl:1 is conversational, and the tokenizer has no chat template; give one through "
-      "chat_template or chat_template_path");
+  const auto message = [&] {
+    return test::message_of([&] { prepare_prompts(table, shop.context); }, Status::invalid_config);
+  };
+  EXPECT_EQ(message(),
+            "model_name_or_path: t.jsonl:1 is conversational, and the tokenizer has no chat template; give a "
+            "template in the model's directory (chat_template.jinja or tokenizer_config.json), or rows of "
+            "text");
+  shop.arguments.template_keys = {"chat_template_path"};
+  EXPECT_EQ(message(),
+            "chat_template_path: t.jsonl:1 is conversational, and the tokenizer has no chat template; give "
+            "one through chat_template_path, a template in the model's directory (chat_template.jinja or "
+            "tokenizer_config.json), or rows of text");
 }
 
 // The error is that of the first bad row, whichever thread meets one first.

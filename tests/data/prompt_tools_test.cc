@@ -43,10 +43,10 @@ TEST(PromptTools, ARowHasThoseOfItsEnvironment) {
       test::message_of([&] { in("\"sea\""); }),
       "t.jsonl:1: column 'environment' is \"sea\", which the key environments does not name: give one of "
       "hall, yard");
-  EXPECT_EQ(
-      test::message_of([&] { in("null"); }),
-      "t.jsonl:1: column 'environment' is missing, which the key environments does not name: give one of "
-      "hall, yard");
+  EXPECT_EQ(test::message_of([&] { in("null"); }),
+            "t.jsonl:1: column 'environment' is null: give one of hall, yard");
+  EXPECT_EQ(test::message_of([&] { text_of(shop, R"({"start":3})"); }),
+            "t.jsonl:1: column 'environment' is missing: give one of hall, yard");
   EXPECT_EQ(text_of(shop, R"({"environment":"hall"})"), "[open]");  // its prompt is what a reset says
   tools.schemas.erase("yard");
   EXPECT_EQ(text_of(shop, R"({"start":3})"), "[open]");  // the only one

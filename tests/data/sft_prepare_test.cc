@@ -323,10 +323,12 @@ TEST(Prepare, ToolsCallForTheTemplateOfTheirName) {
   EXPECT_EQ(trained(*both.prepare(rows)), (Rows{"tt tt", "dd dd", "dd dd", "tt tt"}));
   Shop none(LetterTokenizer({{"rag", "rr"}, {"tool_use", "tt"}}));
   EXPECT_EQ(trained(*none.prepare(row + R"(,"tools":[{"n":"a"}]})")), (Rows{"tt tt"}));
+  none.arguments.template_keys = {"chat_template", "chat_template_path"};
   EXPECT_EQ(none.error(row + "}").message(),
             "chat_template: t.jsonl:1 is conversational, and the tokenizer has the chat templates 'rag', "
-            "'tool_use', "
-            "but none named 'default'; give one through chat_template or chat_template_path");
+            "'tool_use', but none named 'default'; give one through chat_template or chat_template_path, a "
+            "template in the model's directory (chat_template.jinja or tokenizer_config.json), or rows of "
+            "text");
   none.arguments.assistant_only_loss = true;
   EXPECT_EQ(none.error(row + R"(,"tools":[]})").key(), "assistant_only_loss");
 }

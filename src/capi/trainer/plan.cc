@@ -17,6 +17,7 @@ trl_status trl_trainer_check(trl_runtime* runtime, const trl_config* config, trl
     const trl::config::Config wanted = trl::run::with_whole_paths(get(config, "config")->copy());
     trl::run::needed_model(wanted);
     trl::run::check_run(*held, trl::config::RunOptions(wanted));
+    trl::run::tell_options(held->log(), wanted);
   });
 }
 

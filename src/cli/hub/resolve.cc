@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -49,7 +51,7 @@ void write_whole(const std::string& path, std::string_view text) {
   std::error_code error;
   if (out) fs::rename(part, path, error);
   if (out && !error) return;
-  const std::string why = error ? error.message() : "the file could not be written";
+  const std::string why = error ? error.message() : std::strerror(errno);
   fs::remove(part, error);
   fail_write(path, why);
 }

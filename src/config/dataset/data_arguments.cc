@@ -147,6 +147,8 @@ DataArguments data_arguments(const Config& config) {
   out.pad_token = config.get_text("pad_token");
   out.chat_template = config.get_text("chat_template");
   out.chat_template_path = config.get_text("chat_template_path");
+  for (const std::string_view key : {"chat_template", "chat_template_path"})
+    if (config.has(key)) out.template_keys.push_back(key);
   if (out.chat_template && out.chat_template_path)
     fail_key("chat_template", "chat_template and chat_template_path are both set: give one of them");
   out.dataset_columns = dataset_columns(config);

@@ -27,7 +27,8 @@ struct DataArguments {
   std::optional<std::string> pad_token;
   std::optional<std::string> chat_template;  // inline template text (alignment-handbook)
   std::optional<std::string> chat_template_path;
-  std::string chat_template_kwargs = "{}";                           // template variables of all prompts
+  std::vector<std::string_view> template_keys;  // of these two, those that the method has
+  std::string chat_template_kwargs = "{}";      // template variables of all prompts
   std::vector<std::pair<std::string, std::string>> dataset_columns;  // {from, to}
   // The only columns read, by their names in the file; empty: all.
   std::vector<std::string> dataset_select_columns;

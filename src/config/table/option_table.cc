@@ -166,7 +166,7 @@ std::string type_text(const Option& option, std::string_view trainer) {
 
 uint32_t bit_of(std::string_view trainer) {
   for (size_t i = 0; i < trainers().size(); ++i)
-    if (trainers()[i].name == trainer) return 1u << i;
+    if (same_name(trainer, trainers()[i].name)) return 1u << i;
   return 0;
 }
 

@@ -272,13 +272,32 @@ Json property(const Option& option, std::string_view trainer) {
   return schema;
 }
 
+// Whether the other name of an option is that of a field of TRL today, in its trainer for PPO.
+bool is_current(std::string_view alias) { return alias == "sft_model_path" || alias == "reward_model_path"; }
+
+// Returns the property of another name of an option; one that has values of its own takes only these.
+Json alias_property(const Option& option, std::string_view alias, std::string_view trainer) {
+  std::vector<std::string_view> own;
+  for (const OldValue& old : old_values())
+    if (old.name == alias) own.push_back(old.written);
+  Json schema = own.empty() ? property(option, trainer) : enumerated(own);
+  schema.erase("default");
+  const char* const kind = is_current(alias) ? "Another" : "Older";
+  schema["description"] = fmt::format("{} name of {}: {}", kind, option.name, description(option, trainer));
+  if (!is_current(alias)) schema["deprecated"] = true;
+  return schema;
+}
+
 }  // namespace
 
 std::string schema(std::string_view trainer) {
   Json properties = Json::object();
-  for (const Option& option : options())
-    if (trainer.empty() || is_of(option, trainer))
-      properties[std::string(option.name)] = property(option, trainer);
+  for (const Option& option : options()) {
+    if (!trainer.empty() && !is_of(option, trainer)) continue;
+    properties[std::string(option.name)] = property(option, trainer);
+    for (const std::string_view alias : alias_list(option))
+      properties[std::string(alias)] = alias_property(option, alias, trainer);
+  }
   const std::string_view dash = trainer.empty() ? "" : ":";
   const std::string_view of = trainer.empty() ? "" : " of ";
   const Json all = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},

@@ -113,7 +113,7 @@ void SftRows::tell_unread(const Row& given, const Row& converted) const {
 // Opens the template. Markers are searched in the default template; a variant that has them replaces all
 // templates, as in TRL.
 void SftRows::open_template(const Row& first) {
-  renderer_.emplace(tokenizer_, first);
+  renderer_.emplace(tokenizer_, first, arguments_.template_keys);
   if (!arguments_.assistant_only_loss) return;
   const text::ChatTemplate* given = renderer_->chat_templates().find(nullptr);
   if (given == nullptr || !given->has_generation_markers()) {

@@ -15,9 +15,10 @@ const std::string& PromptTools::environment_of(const Row& row) const {
   if (found != schemas.end()) return found.key();
   std::vector<std::string> names;
   for (const auto& [name, unused] : schemas.items()) names.push_back(name);
-  fail(Status::format,
-       "{}: column 'environment' is {}, which the key environments does not name: give one of {}", row.where,
-       named == nullptr ? "missing" : named->dump(), fmt::join(names, ", "));
+  const char* const none = row.value.contains("environment") ? "null" : "missing";
+  fail(Status::format, "{}: column 'environment' is {}: give one of {}", row.where,
+       named == nullptr ? none : fmt::format("{}, which the key environments does not name", named->dump()),
+       fmt::join(names, ", "));
 }
 
 base::Json PromptTools::of(const Row& row) const {

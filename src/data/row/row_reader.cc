@@ -30,7 +30,7 @@ void RowReader::normalize(Row& row) const {
 
 void RowReader::decide(const Row& first, std::string_view column, OwnVariables own) {
   if (content_of(first, column) == Content::messages)
-    renderer_.emplace(tokenizer_, first, arguments_.chat_template_kwargs, own);
+    renderer_.emplace(tokenizer_, first, arguments_.template_keys, arguments_.chat_template_kwargs, own);
   if (tools_ == nullptr) return;
   if (!conversational())
     fail_key("tools", "tools: {}: its prompt is text, and tools are called in conversations: give messages",

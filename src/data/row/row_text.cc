@@ -189,9 +189,10 @@ base::Json template_variables(const text::Tokenizer& tokenizer, std::string_view
   return all;
 }
 
-Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables,
-                   OwnVariables own)
+Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::span<const std::string_view> keys,
+                   std::string_view variables, OwnVariables own)
     : templates_(tokenizer.chat_templates()),
+      keys_(keys.begin(), keys.end()),
       own_(own),
       find_given_(tokenizer.splits_special_tokens()),
       variables_(template_variables(tokenizer, variables)) {
@@ -217,10 +218,13 @@ text::RenderOptions Renderer::options_of(const Row& row) const {
 
 const text::ChatTemplate& Renderer::template_of(const Row& row, const base::Json& tools) const {
   if (const text::ChatTemplate* found = templates_.find(tools)) return *found;
+  const std::string_view key = keys_.empty() ? "model_name_or_path" : keys_.front();
   fail_key(
-      "chat_template",
-      "chat_template: {} is conversational, and {}; give one through chat_template or chat_template_path",
-      row.where, templates_.why_none());
+      key,
+      "{}: {} is conversational, and {}; give {}a template in the model's directory (chat_template.jinja "
+      "or tokenizer_config.json), or rows of text",
+      key, row.where, templates_.why_none(),
+      keys_.empty() ? "" : fmt::format("one through {}, ", fmt::join(keys_, " or ")));
 }
 
 text::Rendered Renderer::render(const Row& row, const base::Json& messages,

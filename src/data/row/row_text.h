@@ -5,6 +5,8 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json/json.h"
 #include "data/row/prompt_tools.h"
@@ -45,9 +47,10 @@ base::Json template_variables(const text::Tokenizer& tokenizer, std::string_view
 class Renderer {
  public:
   // first: a row that needs a template; throws Error(invalid_config) if the tokenizer has no template for it.
-  // variables: of all rows, an object; those of a row override them.
-  Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables = "{}",
-           OwnVariables own = OwnVariables::rendered);
+  // keys: that give a template; without one, the error names them. variables: of all rows, an object; those
+  // of a row override them.
+  Renderer(const text::Tokenizer& tokenizer, const Row& first, std::span<const std::string_view> keys,
+           std::string_view variables = "{}", OwnVariables own = OwnVariables::rendered);
   const text::ChatTemplates& chat_templates() const { return templates_; }
   void set_chat_template(const std::string& source) {
     templates_ = text::ChatTemplates({{"default", source}});
@@ -64,6 +67,7 @@ class Renderer {
   const text::ChatTemplate& template_of(const Row& row, const base::Json& tools) const;
 
   text::ChatTemplates templates_;
+  std::vector<std::string_view> keys_;
   OwnVariables own_;
   bool find_given_;
   const PromptTools* tools_ = nullptr;

@@ -1,9 +1,8 @@
 #include "run/rollout/host_rollout.h"
 
-#include <cmath>
-
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "run/rollout/json_number.h"
 
 namespace trl::run {
 
@@ -62,9 +61,10 @@ void HostRollout::set_reward(size_t index, double reward) {
 
 void HostRollout::set_completion(size_t index, engine::Completion completion, const base::Json& columns) {
   for (size_t i = 0; i < completion.log_probabilities.size(); ++i) {
-    if (std::isinf(completion.log_probabilities[i]))
-      fail(Status::invalid_argument, "log_probs[{}]: {} is not accepted: give a number, or NaN if not known",
-           i, completion.log_probabilities[i]);
+    if (!is_log_probability(static_cast<double>(completion.log_probabilities[i])))
+      fail(Status::invalid_argument,
+           "index {}: log_probs[{}]: {} is not accepted: give a number up to 0, or NaN if it is not known",
+           index, i, completion.log_probabilities[i]);
   }
   const std::lock_guard lock(mutex_);
   HostRow& own = row_at(index);

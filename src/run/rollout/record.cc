@@ -1,9 +1,9 @@
 #include "run/rollout/record.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "run/rollout/json_number.h"
 
 namespace trl::run {
@@ -55,9 +55,11 @@ void Record::add(std::string_view mode, int64_t generation, const engine::Prompt
   }
   std::error_code cut;
   std::filesystem::resize_file(path_, static_cast<uintmax_t>(bytes_), cut);  // a new file, or a torn line
-  std::ofstream out(path_, bytes_ == 0 ? std::ios::trunc : std::ios::app);
-  out << text << std::flush;
-  if (!out) fail_key(kRecord, "{}: {} cannot be written", kRecord, path_);
+  try {
+    base::append_file(path_, text);
+  } catch (const Error& error) {
+    throw error.with(fmt::format("{}: {}", kRecord, error.message()), kRecord);
+  }
   bytes_ += std::ssize(text);
 }
 

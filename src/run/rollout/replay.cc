@@ -66,8 +66,13 @@ ReplayedRow row_of(const base::Json& line, const Place& where) {
       fail_line(where,
                 "logprobs: give a list with a number or null for each of the {} completion_ids, or null",
                 row.completion.ids.size());
-    for (const base::Json& value : *found)
-      row.completion.log_probabilities.push_back(static_cast<float>(number_of(value, "logprobs", where)));
+    for (const base::Json& value : *found) {
+      const double number = number_of(value, "logprobs", where);
+      if (!is_log_probability(number))
+        fail_line(where, "logprobs: place {}: {} is not accepted: give a number up to 0, or null",
+                  row.completion.log_probabilities.size(), brief(value));
+      row.completion.log_probabilities.push_back(static_cast<float>(number));
+    }
   }
   if (const auto found = line.find("tool_mask"); found != line.end() && !found->is_null()) {
     const auto is_flag = [](const base::Json& value) { return value == 0 || value == 1; };

@@ -70,10 +70,15 @@ void check_positions(const config::Config& config, int64_t positions, Batches& r
     placed({std::string(what), 0, 0, beyond->rows.front()}, [&] {
       if (writes) {
         const std::string_view key = config::length_key(config);
+        const int64_t completion = config.get_int(key);
+        std::vector<std::string> ways;
+        if (beyond->tokens - completion < positions) ways.emplace_back("a smaller one");
+        if (completion < positions) ways.emplace_back("long_prompts: drop");
+        if (ways.empty()) ways.emplace_back("a smaller one, and shorter prompts");
         fail_key(key,
                  "{}: {} with its completion may have {} tokens, and the model has learned {} positions: "
-                 "give a smaller one, or long_prompts: drop",
-                 key, name_of(*beyond, what), beyond->tokens, positions);
+                 "give {}",
+                 key, name_of(*beyond, what), beyond->tokens, positions, fmt::join(ways, ", or "));
       }
       fail_key(kKey,
                "{}: {}: {} has {} tokens, and the model has learned {} positions: give {}: {}, so that {}",

@@ -91,8 +91,10 @@ TokenRows sampling_of(const Rollout& rollout) {
 }
 
 // Says whether completions have log-probabilities that the loss compares with: in TRL those of vLLM, and of a
-// function that writes completions. Ours, which have entropies too, count as vLLM's.
+// function that writes completions. Ours, which have entropies too, count as vLLM's. Those of an evaluation
+// at another temperature would say how far the temperatures are apart.
 bool has_sampling(const Rollout& rollout, bool vllm) {
+  if (!rollout.training && !rollout.tempered) return false;
   return std::ranges::any_of(rollout.completions, [&](const engine::Completion& own) {
     return !own.log_probabilities.empty() && (vllm || own.entropies.empty());
   });

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "model/weights/initial_values.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/scoring/scores.h"
 
 namespace trl::train {
@@ -33,6 +34,11 @@ std::unique_ptr<model::Model> open_value_model(const MethodContext& context) {
   if (model->config().labels != 1)
     fail_key(kKey, "{}: {} has {} labels: give a classifier with one, such as trl reward makes", kKey, path,
              model->config().labels);
+  if (!path.empty() && model->config().new_head && tensor::Rehearsal::current() == nullptr)
+    context.log->warning("train",
+                         "{}: {} has no score.weight, which is newly initialised and has learned nothing: a "
+                         "directory that trl reward has saved has one",
+                         kKey, path);
   return model;
 }
 

@@ -21,7 +21,9 @@ struct Rollout {
   bool training = true;  // false: of an evaluation
   // All completions have log-probabilities in the distribution of the loss, which metrics compare with them.
   bool stated = false;
-  bool exact = false;  // and these are those of a forward, bit for bit (generation_exact)
+  // They are drawn at the temperature of the loss. It matters before rewards, and no checkpoint has it.
+  bool tempered = true;
+  bool exact = false;  // stated, and these are those of a forward, bit for bit (generation_exact)
   int64_t epoch = 0;
   engine::PromptRows prompts;
   std::vector<engine::Completion> completions;

@@ -108,6 +108,8 @@ void RolloutBatches::write(const engine::PromptRows& prompts) {
   const auto most = static_cast<uint64_t>(setup_.training ? arguments.online.generation_batch_size
                                                           : arguments.per_device_eval_batch_size);
   rollout_->completions = completions_of(prompts, before + number * most);
+  const engine::Sampling& sampling = setup_.training ? setup_.spec.sampling : setup_.spec.eval_sampling;
+  rollout_->tempered = sampling.temperature == arguments.online.loss_temperature;
   rollout_->stated = is_stated(*rollout_);
   rollout_->exact = rollout_->stated && setup_.training && setup_.arguments.generation_exact;
   note_ends();
@@ -130,7 +132,7 @@ bool RolloutBatches::is_stated(const Rollout& rollout) const {
   const config::OnlineArguments& online = setup_.arguments.online;
   const bool asked = sampling.log_probabilities || !online.replay_rollouts.empty();
   const bool exact = setup_.training && setup_.arguments.generation_exact;
-  return asked && sampling.temperature == online.loss_temperature && !rollout.prompts.for_teacher &&
+  return asked && rollout.tempered && !rollout.prompts.for_teacher &&
          std::ranges::all_of(rollout.completions, [exact](const engine::Completion& own) {
            return (exact ? own.entropies : own.log_probabilities).size() == own.ids.size();
          });

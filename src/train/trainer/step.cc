@@ -111,10 +111,12 @@ std::string Trainer::torn(const std::string& why) const {
 
 std::string Trainer::can_go_on(const std::string& why) const {
   const std::string& last = saving_.last_checkpoint();
-  return fmt::format(
-      "{}; the run can resume from step {} of {}; when it failed, {}", why, state_.global_step,
-      steps_.max_steps,
-      last.empty() ? "there was no checkpoint" : fmt::format("the newest checkpoint was {}", last));
+  const std::string of_it = last.ends_with(fmt::format("/checkpoint-{}", state_.global_step))
+                                ? fmt::format("; it is saved in {}", last)
+                                : fmt::format(", once that is saved; by itself it had saved {}",
+                                              last.empty() ? "no checkpoint" : last);
+  return fmt::format("{}; the run can resume from step {} of {}{}", why, state_.global_step, steps_.max_steps,
+                     of_it);
 }
 
 void Trainer::check_usable() const {

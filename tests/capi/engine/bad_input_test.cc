@@ -402,6 +402,42 @@ std::string small_gpt2(const host::Scratch& directory) {
   return model;
 }
 
+// What is advised for completions beyond the learned positions helps.
+TEST(BadInput, OnlyWaysOutOfTheLearnedPositionsAreAdvised) {
+  NEED_MODEL();
+  const host::Scratch directory;
+  const std::string model = small_gpt2(directory);
+  const auto refused = [&](const std::string& lines, const char* most) {
+    const host::Settings settings =
+        host::with(host::tiny(directory / "out"), {{"model_name_or_path", model},
+                                                   {"method", "grpo"},
+                                                   {"num_generations", "2"},
+                                                   {"max_completion_length", most},
+                                                   {"save_strategy", "no"}});
+    trl_trainer* trainer = nullptr;
+    Error error;
+    const host::Dataset dataset = host::rows(lines);
+    EXPECT_EQ(
+        trl_trainer_create(nullptr, host::config(settings).get(), dataset.get(), nullptr, &trainer, error),
+        TRL_E_INVALID_CONFIG);
+    trl_trainer_destroy(trainer);
+    EXPECT_EQ(error.key(), "max_completion_length");
+    const std::string message = error.message();
+    return message.substr(message.find("positions: ") + 11);
+  };
+  const auto twice = [](const std::string& prompt) {
+    const std::string line = Json{{"prompt", prompt}}.dump() + "\n";
+    return line + line;
+  };
+  const std::string few = twice("sea"),
+                    many = twice("one and two and three and four and five and six and seven and ");
+  EXPECT_EQ(refused(few, "2000"), "give a smaller one");
+  EXPECT_EQ(refused(few, "16"), "give a smaller one");
+  EXPECT_EQ(refused(few, "15"), "give a smaller one, or long_prompts: drop");
+  EXPECT_EQ(refused(many + few, "4"), "give long_prompts: drop");
+  EXPECT_EQ(refused(many, "16"), "give a smaller one, and shorter prompts");
+}
+
 std::string ids_of(int count) {
   std::string ids = "[7";
   for (int i = 1; i < count; ++i) ids += ", 7";

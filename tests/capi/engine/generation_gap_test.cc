@@ -145,6 +145,30 @@ TEST(GenerationGap, IsReplayedAsItWasRecorded) {
   }
 }
 
+// The loss has the temperature of training.
+TEST(GenerationGap, IsNotToldOfAnEvaluationAtAnotherTemperature) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  constexpr const char* kRatio = "eval_sampling/importance_sampling_ratio/mean";
+  const Settings evaluates = {
+      {"eval_strategy", "steps"}, {"eval_steps", "1"}, {"per_device_eval_batch_size", "4"}};
+  const auto evaluated = [&](const char* folder, const Settings& more) {
+    Rewarded run(grpo(scratch / folder, host::with(evaluates, more)), reward_all, host::kPrompts,
+                 host::kPrompts);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    for (const Json& record : run.last())
+      if (record.contains("eval_loss")) return record;
+    ADD_FAILURE() << "no evaluation";
+    return Json();
+  };
+  const Json same = evaluated("same", {{"use_vllm", "true"}, {"eval_top_p", "0.9"}}),
+             other = evaluated("other", {{"use_vllm", "true"}, {"eval_temperature", "0.3"}}),
+             plain = evaluated("plain", {{"eval_temperature", "0.3"}});
+  EXPECT_NEAR(same.at(kRatio), 1, 1e-3);
+  for (const auto& [name, value] : other.items()) EXPECT_EQ(name.find("sampling/"), name.npos) << name;
+  EXPECT_NEAR(other.at("eval_loss"), plain.at("eval_loss").get<double>(), 1e-6);
+}
+
 // Log-probabilities of the host are compared if they are recorded, and again when they are replayed.
 TEST(GenerationGap, IsToldOfWhatAHostStates) {
   NEED_MODEL();
@@ -166,6 +190,27 @@ TEST(GenerationGap, IsToldOfWhatAHostStates) {
   EXPECT_EQ(gaps_of(settings, "replay_rollouts", file), recorded);
   const Json unasked = gaps_of(settings, "run_name", file, &writes);
   for (const Json& record : unasked) EXPECT_TRUE(record.empty()) << record;
+}
+
+TEST(GenerationGap, NoHostStatesALogProbabilityAboveZero) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  host::Function writes = [](trl_rollout* rollout) {
+    host::Error error;
+    const int32_t ids[] = {10, 11};
+    const float above[] = {-1, 3}, rounded[] = {-1, 5e-5f};
+    EXPECT_EQ(trl_rollout_set_completion(rollout, 2, ids, 2, above, nullptr, nullptr, error),
+              TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(error.names("index 2: log_probs[1]: 3 is not accepted: give a number up to 0"))
+        << error.message();
+    for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
+      EXPECT_EQ(trl_rollout_set_completion(rollout, row, ids, 2, rounded, nullptr, nullptr, error), TRL_OK)
+          << error.message();
+    }
+    return int32_t{TRL_OK};
+  };
+  gaps_of(grpo(scratch / "out", {{"max_steps", "1"}}), "record_rollouts", scratch / "rollouts.jsonl",
+          &writes);
 }
 
 TEST(GenerationGap, IsNoneInAReplayThatIsExact) {

@@ -30,6 +30,29 @@ auto weights_in(const std::filesystem::path& folder) {
   return host::read_safetensors(folder / "model.safetensors");
 }
 
+TEST(Ppo, WarnsOfAValueModelWithoutAHead) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto warnings = [&](const Settings& more) {
+    std::vector<std::string> lines;
+    const auto runtime = host::runtime();
+    const auto keep = [](void* data, int32_t level, const char*, const char* text, size_t size) {
+      if (level == TRL_LOG_WARNING) static_cast<std::vector<std::string>*>(data)->emplace_back(text, size);
+    };
+    EXPECT_EQ(trl_runtime_set_log(runtime.get(), keep, &lines, nullptr, nullptr), TRL_OK);
+    const host::Dataset rows = host::rows(host::kPrompts);
+    host::trainer(ppo(scratch / "out", more), rows.get(), nullptr, runtime.get());
+    std::erase_if(lines, [](const auto& line) { return !line.starts_with("value_model_name_or_path: "); });
+    return lines;
+  };
+  const std::string model = host::golden("models/qwen2");
+  EXPECT_EQ(warnings({{"value_model_name_or_path", model}}),
+            std::vector{"value_model_name_or_path: " + model +
+                        " has no score.weight, which is newly initialised and has learned nothing: a "
+                        "directory that trl reward has saved has one"});
+  EXPECT_TRUE(warnings({}).empty());
+}
+
 // Without a reward model the values begin as the policy with a new head.
 TEST(Ppo, LearnsFromRewardsOfTheHost) {
   NEED_MODEL();

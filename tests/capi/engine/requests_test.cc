@@ -13,6 +13,7 @@ using host::add;
 using host::Error;
 using host::finish;
 using host::generator_of;
+using host::Json;
 using host::taken;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")

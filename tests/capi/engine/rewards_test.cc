@@ -563,13 +563,13 @@ TEST(FailedRewards, TheErrorNamesWhatToDoAndTheNewestCheckpoint) {
                [&](trl_rollout* rollout) { return ++calls == 2 ? reward_all(rollout) : -42; });
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
   EXPECT_TRUE(run.error.names("on_reward_error: none counts it as none instead")) << run.error.message();
-  EXPECT_TRUE(run.error.names("the run can resume from step 0 of 3; when it failed, there was no checkpoint"))
+  EXPECT_TRUE(run.error.names(
+      "the run can resume from step 0 of 3, once that is saved; by itself it had saved no checkpoint"))
       << run.error.message();
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
   EXPECT_EQ(trl_error_callback_code(run.error.get()), -42);
-  EXPECT_TRUE(
-      run.error.names("the run can resume from step 1 of 3; when it failed, the newest checkpoint was " +
-                      (scratch / "out/checkpoint-1").string()))
+  EXPECT_TRUE(run.error.names("the run can resume from step 1 of 3; it is saved in " +
+                              (scratch / "out/checkpoint-1").string()))
       << run.error.message();
 }
 
@@ -588,7 +588,8 @@ TEST(FailedRewards, TheErrorOfTheLastEvaluationNamesTheLastStep) {
       },
       host::kPrompts, host::kPrompts);
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
-  EXPECT_TRUE(run.error.names("the run can resume from step 2 of 2; ")) << run.error.message();
+  EXPECT_TRUE(run.error.names("the run can resume from step 2 of 2, once that is saved; "))
+      << run.error.message();
   fails = false;
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
 }

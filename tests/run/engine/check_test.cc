@@ -1,5 +1,6 @@
 // trl_trainer_check: what a run refuses, told before rows and weights are read.
 #include <filesystem>
+#include <utility>
 
 #include "engine/run.h"
 
@@ -28,6 +29,30 @@ TEST(Check, ARunThatCanBeginIsAccepted) {
   const host::Scratch scratch;
   EXPECT_EQ(check(host::tiny(scratch / "out")).status, TRL_OK);
   EXPECT_FALSE(std::filesystem::exists(scratch / "out"));
+}
+
+TEST(Check, WarnsOfOptionsAsTheRunDoes) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::vector<std::string> lines;
+  const auto runtime = host::runtime();
+  const auto keep = [](void* data, int32_t level, const char* component, const char* text, size_t size) {
+    if (std::string(component) != "config") return;
+    static_cast<std::vector<std::string>*>(data)->push_back(std::to_string(level) + std::string(text, size));
+  };
+  ASSERT_EQ(trl_runtime_set_log(runtime.get(), keep, &lines, nullptr, nullptr), TRL_OK);
+  const Settings settings =
+      host::with(host::tiny(scratch / "out"), {{"run_name", "a"}, {"lora_r", "4"}, {"save_strategy", "no"}});
+  Error error;
+  ASSERT_EQ(trl_trainer_check(runtime.get(), host::config(settings).get(), error), TRL_OK) << error.message();
+  const std::vector<std::string> told = std::exchange(lines, {});
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_TRUE(told[0].starts_with("2run_name: ")) << told[0];
+  EXPECT_EQ(told[1], "2lora_r: it has an effect only with use_peft: true");
+  EXPECT_TRUE(told[2].starts_with("1save_strategy no: ")) << told[2];
+  const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+  host::trainer(settings, rows.get(), nullptr, runtime.get());
+  EXPECT_EQ(lines, told);
 }
 
 TEST(Check, AnotherRunsDirectoryIsRefusedWithTheWaysOut) {

@@ -56,6 +56,9 @@ class ReplayFile : public testing::Test {
     base::write_file(scratch_ / "r.jsonl", text);
     return Replay(scratch_ / "r.jsonl");
   }
+  std::string refusal_of_line(const std::string& line) const {
+    return test::error_of([&] { replay(line + "\n"); }).second;
+  }
   static std::string refusal(const ReplayedRun& run, const Ahead& ahead) {
     return test::error_of([&] { check_replay(run, ahead); }).second;
   }
@@ -98,6 +101,15 @@ TEST_F(ReplayFile, LastsForEvaluations) {
   EXPECT_NE(
       refusal({unnamed, *train, eval.get()}, Ahead(6, true)).find("it has 18 lines (3 generations), and"),
       std::string::npos);
+}
+
+TEST_F(ReplayFile, HasNoLogProbabilityAboveZero) {
+  EXPECT_EQ(refusal_of_line(R"({"completion_ids": [5, 6, 7], "logprobs": [-1, 5e-5, null]})"), "");
+  const std::string refused = refusal_of_line(R"({"completion_ids": [5, 6], "logprobs": [-1, 5.0]})");
+  EXPECT_TRUE(refused.starts_with("replay_rollouts: ")) << refused;
+  EXPECT_TRUE(
+      refused.ends_with("r.jsonl:1: logprobs: place 1: 5.0 is not accepted: give a number up to 0, or null"))
+      << refused;
 }
 
 // A resumed run begins where the file was.

@@ -316,7 +316,7 @@ extern "C" {
     /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_warnings(config: *const trl_config, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. A file that trl_config_load takes is valid by it, except that it also allows older names of keys and values, dashes in keys, capitals in choices, 0 and 1 as booleans, texts in place of other values, and the reverse.
+    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. Other names of a key have properties, too, and older ones are deprecated. A file that trl_config_load takes is valid by it, except that it also allows older names of values, dashes in keys, capitals in choices, 0 and 1 as booleans, texts in place of other values, and the reverse.
     ///
     /// Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_schema(trainer: *const c_char, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
@@ -636,7 +636,7 @@ extern "C" {
     /// Contract: borrowed; any thread; blocks; log, next, rewind; after an error the outputs are NULL and the file is untouched.
     pub fn trl_trainer_plan(runtime: *mut trl_runtime, config: *const trl_config, train: *const trl_dataset, out_json: *mut *const c_char, out_text: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// Checks a run as trl_trainer_create does before it reads rows and weights, and creates nothing: options that exclude each other, folders that cannot be written, an output directory that holds another run, a checkpoint in `resume_from_checkpoint` that is not there, a reference that is not a language model, and features that this machine lacks. The contents of a checkpoint are not read.
+    /// Checks a run as trl_trainer_create does before it reads rows and weights, and creates nothing: options that exclude each other, folders that cannot be written, an output directory that holds another run, a checkpoint in `resume_from_checkpoint` that is not there, a reference that is not a language model, and features that this machine lacks. The contents of a checkpoint are not read. The warnings and notes about the options of such a run go to the log, as those of trl_trainer_create do.
     ///
     /// Contract: copied; any thread; blocks on files; log; nothing is written.
     pub fn trl_trainer_check(runtime: *mut trl_runtime, config: *const trl_config, error: *mut *mut trl_error) -> trl_status;

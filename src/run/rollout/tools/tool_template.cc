@@ -42,7 +42,8 @@ ToolTemplate::ToolTemplate(const config::OnlineArguments& arguments, const text:
   choose_template();
   if (prompts_.environments) {
     renderer_.emplace(tokenizer_, data::Row{base::Json::object(), {"the prompts"}},
-                      arguments.chat_template_kwargs, data::OwnVariables::left);
+                      std::span<const std::string_view>(), arguments.chat_template_kwargs,
+                      data::OwnVariables::left);
     renderer_->use_tools(prompts_);
   }
   if (arguments.host_parses_calls) return;
