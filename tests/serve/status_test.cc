@@ -85,7 +85,7 @@ TEST(Statuses, OfOtherMethodsAndPaths) {
                            "/score", "/pooling", "/v1/messages", "/pause", "/abort_requests"})
     expect_all(server, {{"POST", path, "{}", 501, path}, {"GET", path, "", 501, path}});
   expect_all(server,
-             {{"GET", "/", "", 404}, {"POST", "/v1", "{}", 404}, {"GET", "/v1/models/tiny", "", 404}});
+             {{"GET", "/", "", 404}, {"POST", "/v1", "{}", 404}, {"GET", "/v1/models/other", "", 404}});
 }
 
 // Content types, and bodies that are not JSON objects, on every route that takes one.
