@@ -3,6 +3,7 @@
 #include "kernels/experts/expert_terms.h"
 
 #include "kernels/linear/low_rank.h"
+#include "kernels/linear/merge.h"
 
 namespace trl::kernels {
 
