@@ -1,17 +1,16 @@
 #include "run/server/completion_answer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/error.h"
+#include "run/rollout/json_number.h"
 
 namespace trl::run {
 
 namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
-constexpr float kRounding = 1e-3f;  // by which a log-probability may be above 0
 
 // A member of a JSON object; null: there is none.
 const base::Json& member(const base::Json& object, const char* name) {
@@ -30,13 +29,13 @@ const base::Json& list(const base::Json& object, const char* name, size_t size) 
 
 float log_probability_of(const base::Json& value, size_t completion) {
   if (!value.is_number()) return kUnknown;
-  const auto number = static_cast<float>(value.get<double>());
-  if (std::isinf(number) || number > kRounding)
+  const auto number = value.get<double>();
+  if (!is_log_probability(number))
     fail(Status::format,
          "the server's answer: completion {}: {} is not a log-probability; accepted are null and float32 "
          "numbers up to 0",
-         completion, value.get<double>());
-  return number;
+         completion, number);
+  return static_cast<float>(number);
 }
 
 class Reader {
