@@ -255,6 +255,7 @@ TEST(Prepare, AssistantOnlyWithoutTheStopToken) {
 TEST(Prepare, TemplatesThatDoNotServe) {
   const std::string row = R"({"messages":[{"role":"user","content":"x"}]})";
   Shop none;
+  none.arguments.template_keys = {"chat_template", "chat_template_path"};
   EXPECT_EQ(none.error(row).key(), "chat_template");
   Shop unmarked(kPlainTemplate);
   unmarked.arguments.assistant_only_loss = true;
