@@ -545,14 +545,18 @@ TEST(StopTokens, EndACompletion) {
   }
 }
 
-TEST(StopTokens, AnEntryWithAnIdOutsideTheVocabularyIsRefusedByItsName) {
+TEST(StopTokens, AnEntryWithAnIdOutsideTheVocabularyIsRefusedAtTheStart) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Rewarded run(grpo(scratch / "out", {{"generation_kwargs", "{logit_bias: {600: 1}}"}}), reward_all);
-  EXPECT_EQ(run.train(), TRL_E_INVALID_CONFIG);
-  EXPECT_EQ(std::string(run.error.key()), "generation_kwargs");
-  EXPECT_TRUE(run.error.names("generation_kwargs: logit_bias: id 600 is not in the vocabulary of 512 ids"))
-      << run.error.message();
+  const auto rows = host::rows(host::kPrompts);
+  const Settings own = grpo(scratch / "out", {{"generation_kwargs", "{logit_bias: {600: 1}}"}});
+  trl_trainer* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_create(nullptr, host::config(own).get(), rows.get(), nullptr, &made, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(std::string(error.key()), "generation_kwargs");
+  EXPECT_TRUE(error.names("generation_kwargs: logit_bias: id 600 is not in the vocabulary of 512 ids"))
+      << error.message();
 }
 
 TEST(FailedRewards, TheErrorNamesWhatToDoAndTheNewestCheckpoint) {
