@@ -166,7 +166,7 @@ int vllm_serve(const Words& words) {
   if (path.empty())
     throw Failure(kUsage, "--model is needed: a model directory, an adapter's or a GGUF file");
   if (origin_of(config, "dtype") == "default") set(config, "dtype", "auto");
-  if (const std::string given = get(config, "chat_template"); given != "null")
+  if (const std::string given = get(config, "chat_template"); !given.empty())
     set(config, "chat_template", chat_template_of(given));
   // As TRL's command says to vllm serve: its trainers ask for the log-probabilities of many tokens.
   if (origin_of(config, "serve.max_logprobs") == "default") set(config, "serve.max_logprobs", "-1");
