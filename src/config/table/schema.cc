@@ -130,7 +130,8 @@ std::vector<Json> list_forms(const Option& option) {
   if (!words.empty() && !path) return {enumerated(words), list_of(enumerated(words))};
   Json types = Json::array({"string", "number", "boolean", "object", "array"});
   if (takes_null_items(option)) types.push_back("null");
-  const Json one = of_type(path ? Json("string") : Json::array({"string", "number", "boolean"}));
+  Json scalars = Json::array({"string", "number", "boolean"});
+  const Json one = of_type(path ? Json("string") : std::move(scalars));
   return {one, list_of(of_type(std::move(types)))};
 }
 
