@@ -884,7 +884,9 @@ case_rows_of_a_pipe() {
   gzip -c r.jsonl | run 0 sft "${train[@]}" --dataset_name /dev/stdin --output_dir b; grep -o '"loss": [^,]*' out | cmp - want
   mkfifo p; cat r.jsonl >p & run 0 sft "${train[@]}" --dataset_name p --dataset_streaming --max_steps 9 --output_dir c; [ "$(grep -c '"loss"' out)" -eq 9 ] || die "streamed"
   run 0 rows --model_name_or_path "$model" --dataset_name /dev/stdin <r.jsonl; says out "row: "
-  mkfifo q; "$trl" rows --model_name_or_path "$model" --dataset_name q >out 2>err & local waiting=$!; sleep 1; kill -INT $waiting  # a writer may never come
+  mkfifo q; "$trl" rows --model_name_or_path "$model" --dataset_name q >out 2>err & local waiting=$!  # a writer may never come
+  until readlink /proc/$waiting/fd/* 2>/dev/null | grep -q '/q$'; do kill -0 $waiting || die "it ended"; sleep 0.1; done
+  kill -INT $waiting
   local code=0; wait $waiting || code=$?; [ "$code" -ne 0 ] && [ "$code" -lt 137 ] || die "exit code $code"; says err "stopping"
 }
 case_splits_that_do_not_exist() {
