@@ -97,9 +97,8 @@ void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts 
   JobRequest job{prompts, sampling, room, false};
   auto sink = std::make_shared<WholeSink>(
       context.texts, exchange->reply, sampling,
-      [prompts = std::move(prompts), logprobs = sampling.logprobs.has_value()](std::vector<Completion> all) {
-        return answer(prompts, logprobs, all);
-      },
+      [prompts = std::move(prompts), logprobs = sampling.logprobs.has_value()](
+          const std::vector<Completion>& all) { return answer(prompts, logprobs, all); },
       old_answer_of);
   submit(context, model, *exchange, std::move(job), std::move(sink));
 }
