@@ -107,7 +107,7 @@ class Generator {
   virtual int32_t add(const GenerationRequest& request, int64_t* first, ErrorSink& error) noexcept = 0;
   // ok: a step was computed; end: there was nothing to do. After an error all sequences are as before.
   virtual int32_t step(GenerationSink& sink, ErrorSink& error) noexcept = 0;
-  // Goes on with a sequence that ended and was kept, after more tokens.
+  // Appends tokens to a sequence that ended and was kept, and continues it.
   virtual int32_t extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens,
                          ErrorSink& error) noexcept = 0;
   virtual void end(int64_t sequence) noexcept = 0;  // any; without a call of the sink; unknown: does nothing

@@ -1,4 +1,5 @@
-// What libtrl.so lends to the engine: a place for errors, memory, logs, and sinks of bytes and numbers.
+// Services that libtrl.so lends to the engine: error sinks, the memory counter, the log; and small types that
+// both sides pass.
 #pragma once
 #include <cstdint>
 #include <string_view>

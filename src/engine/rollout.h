@@ -1,4 +1,5 @@
-// What methods that learn from completions exchange with libtrl.so: prompts, completions and rewards.
+// The data that the engine and libtrl.so exchange for methods that learn from completions: prompts,
+// completions and rewards.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -36,8 +36,8 @@ struct Speculation {
 struct Sampling {
   int64_t max_new_tokens = 20;
   int64_t min_new_tokens = 0;  // no stop id before
-  // Removes tokens before anything else does: those after which the text can no longer become a match, and
-  // ids that end it, unless it is one. null: none. Each continuation of a sequence begins anew.
+  // Applied first: removes tokens after which the text can no longer match, and end tokens until it matches.
+  // null: no constraint. Each continuation of a sequence starts matching from the beginning.
   std::shared_ptr<Constraint> constraint = nullptr;
   std::vector<int32_t> allowed_ids;      // empty: all
   std::vector<int32_t> suppress_tokens;  // never chosen

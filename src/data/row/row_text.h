@@ -47,8 +47,8 @@ base::Json template_variables(const text::Tokenizer& tokenizer, std::string_view
 class Renderer {
  public:
   // first: a row that needs a template; throws Error(invalid_config) if the tokenizer has no template for it.
-  // keys: that give a template; without one, the error names them. variables: of all rows, an object; those
-  // of a row override them.
+  // keys: the options that set a template, which that error names. variables: an object for all rows; a row's
+  // own variables take precedence.
   Renderer(const text::Tokenizer& tokenizer, const Row& first, std::span<const std::string_view> keys,
            std::string_view variables = "{}", OwnVariables own = OwnVariables::rendered);
   const text::ChatTemplates& chat_templates() const { return templates_; }

@@ -44,7 +44,7 @@ class DerivedOrigin : public Origin {
 };
 
 // Parts of a split, and several splits one after another (config/dataset/datasets.h). bases: the whole split
-// of each part. key: the option that names the split, for messages.
+// of each part. key: the option that chose the split, for messages.
 std::shared_ptr<const Origin> parts_origin(std::vector<std::shared_ptr<const Origin>> bases,
                                            std::vector<config::SplitPart> parts, std::string key);
 

@@ -84,8 +84,8 @@ Json longrope(const io::Gguf& file, const std::string& prefix, double theta) {
           {"short_factor", factors(file, "rope_factors_short.weight")}};
 }
 
-// The factor of cosines and sines: llama.cpp's own factor multiplies yarn's default one; the converter's copy
-// of attention_factor, which llama.cpp does not read for these families, replaces both.
+// The factor of cosines and sines. attn_factor multiplies YaRN's default; yarn_attn_factor, the converter's
+// copy of attention_factor, replaces the product, although llama.cpp does not read it for these families.
 double yarn_attention(const io::Gguf& file, const std::string& scaling, double factor) {
   const std::string multiplier = scaling + "attn_factor", whole = scaling + "yarn_attn_factor";
   const double attention =
