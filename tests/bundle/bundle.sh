@@ -16,7 +16,7 @@ folder=$tree/lib/trl
 copies() { find "$folder" -name '*.so*' ! -name 'lib*' "$@"; }  # under names of this bundle's own
 
 train() {  # LIBRARY_FOLDER OUTPUT
-  LD_LIBRARY_PATH=$1 "$work/sft" "$source/tests/golden/models/qwen2" "$source/examples/c/sft/rows.jsonl" "$2" > "$work/said" ||
+  LD_LIBRARY_PATH=$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$work/sft" "$source/tests/golden/models/qwen2" "$source/examples/c/sft/rows.jsonl" "$2" > "$work/said" ||
     { cat "$work/said"; exit 1; }
 }
 

@@ -52,8 +52,8 @@ TEST(NarrowWeight, DiffersFromTheWeightByItsErrors) {
           EXPECT_EQ(copy.terms(), in);
           const at::Tensor difference = copy.numbers() - wide;
           const NarrowErrors& errors = copy.errors();
-          EXPECT_NEAR(std::sqrt(errors.values), wide.norm().item<double>(), 2e-5);
-          EXPECT_NEAR(std::sqrt(errors.errors), difference.norm().item<double>(), 2e-5);
+          EXPECT_NEAR(std::sqrt(errors.values), wide.to(at::kDouble).norm().item<double>(), 2e-5);
+          EXPECT_NEAR(std::sqrt(errors.errors), difference.to(at::kDouble).norm().item<double>(), 2e-5);
           const at::Tensor by_row = difference.norm(2, {1}) / wide.norm(2, {1});
           EXPECT_NEAR(errors.worst, by_row.max().item<double>(), 2e-5);
           EXPECT_LT(errors.worst, 2 * limit);

@@ -17,8 +17,8 @@ function(trl_rust_test name label)
   trl_binding_test(${name} ${label} ${ARGN})
   set(target ${CMAKE_CURRENT_BINARY_DIR}/rust)
   set_tests_properties(bindings.${name} PROPERTIES RESOURCE_LOCK cargo TIMEOUT 900 ENVIRONMENT "TRL_LIBRARY_DIR=$<TARGET_FILE_DIR:trl>;\
-LD_LIBRARY_PATH=$<TARGET_FILE_DIR:trl>;CARGO_TARGET_DIR=${target};CARGO_HOME=${target}/home;CARGO_PROFILE_DEV_DEBUG=0;\
-CARGO_INCREMENTAL=0")
+CARGO_TARGET_DIR=${target};CARGO_HOME=${target}/home;CARGO_PROFILE_DEV_DEBUG=0;CARGO_INCREMENTAL=0"
+    ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:trl>")
 endfunction()
 
 file(GLOB rust_sources CONFIGURE_DEPENDS ${crates}/trl/src/*.rs)

@@ -101,7 +101,7 @@ fn a_trainer_is_cancelled_and_paused_from_another_thread() {
         waiting.recv().unwrap();
         control.cancel();
     });
-    let error = trainer.train(|_| drop(begun.try_send(()))).unwrap_err();
+    let error = trainer.train(|_| _ = begun.try_send(())).unwrap_err();
     assert_eq!(error.status(), Status::E_CANCELLED);
     cancel.join().unwrap();
     let before = global_step(&trainer);

@@ -263,16 +263,16 @@ fn functions_are_freed_once_and_with_their_last_user() {
     let mut runtime = Runtime::new(None).unwrap();
     for _ in 0..3 {
         let own = Alive::new(&count);
-        runtime.set_log(move |_, _, _| drop(&own)).unwrap();
+        runtime.set_log(move |_, _, _| _ = &own).unwrap();
         let own = Alive::new(&count);
-        runtime.set_progress(move |_, _, _| drop(&own)).unwrap();
+        runtime.set_progress(move |_, _, _| _ = &own).unwrap();
         assert_eq!(alive(), 2);
     }
     runtime.clear_log().unwrap();
     runtime.clear_progress().unwrap();
     assert_eq!(alive(), 0);
     let own = Alive::new(&count);
-    runtime.set_log(move |_, _, _| drop(&own)).unwrap();
+    runtime.set_log(move |_, _, _| _ = &own).unwrap();
     let dataset = made(None, Some(&runtime)).unwrap();
     drop(runtime);
     assert_eq!(dataset.row_count().unwrap(), 2);
@@ -294,7 +294,7 @@ fn a_panic_of_a_drop_comes_through() {
     let armed = || {
         let mut runtime = Runtime::new(None).unwrap();
         let bomb = Bomb;
-        runtime.set_log(move |_, _, _| drop(&bomb)).unwrap();
+        runtime.set_log(move |_, _, _| _ = &bomb).unwrap();
         runtime
     };
     let mut runtime = armed();
@@ -499,7 +499,7 @@ fn files_of_the_host() {
 
     // A name belongs to one mount, which what was made with its runtime keeps.
     let own = Alive::new(&count);
-    let again = runtime.mount_to_write("rust-files", move |_, _, _, _| drop(&own));
+    let again = runtime.mount_to_write("rust-files", move |_, _, _, _| _ = &own);
     assert_eq!((again.unwrap_err().status(), alive()), (Status::E_INVALID_ARGUMENT, 1));
     let rows = Dataset::from_buffer("text", b"one", None, &runtime).unwrap();
     drop(runtime);
