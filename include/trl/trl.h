@@ -174,7 +174,8 @@ TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
  * generate, lora, and the name of each trainer, as in the key method (sft, dpo, grpo, ...). Later versions
  * add names. trl.pc has the same list (pkg-config --variable=features trl), as far as it was built.
  *
- * @param name [in] a name from the list `features` of trl_build_info; NULL and unknown names give 0.
+ * @param name [in] a name from the list `features` of trl_build_info, that of a trainer also with dashes
+ *     (online-dpo), as the key method takes it; NULL and unknown names give 0.
  * @return 1 or 0; cannot fail.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1

@@ -40,7 +40,10 @@ const std::vector<std::string_view>& features() {
   return *names;
 }
 
-bool has(std::string_view name) { return std::ranges::find(features(), name) != features().end(); }
+bool has(std::string_view name) {
+  if (const trl::config::MethodRow* method = trl::config::find_method(name)) name = method->name;
+  return std::ranges::find(features(), name) != features().end();
+}
 
 }  // namespace
 

@@ -270,7 +270,8 @@ TEST(Version, IsTheHeaders) {
     EXPECT_TRUE(trainer || doc.find(name) != std::string::npos) << name << " is not in trl.h";
   }
   EXPECT_EQ(trl_has_feature("gguf"), 1);
-  for (const char* of_engine : {"engine", "generate", "lora", "sft", "dpo", "kto", "reward"})
+  for (const char* of_engine :
+       {"engine", "generate", "lora", "sft", "dpo", "kto", "reward", "online_dpo", "online-dpo"})
     EXPECT_EQ(trl_has_feature(of_engine), info["engine"].get<bool>() ? 1 : 0);
   EXPECT_EQ(trl_has_feature("teleport"), 0);
   EXPECT_EQ(trl_has_feature(nullptr), 0);
