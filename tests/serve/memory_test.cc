@@ -42,8 +42,11 @@ void expect_answers(RunningServer& server, const std::string& bytes) {
     ASSERT_TRUE(is_idle());
     ASSERT_EQ(server.get("/health").status, 200);
     if (number % 8 != 0) continue;
-    const Json whole = server.ask("/v1/completions", {{"prompt", "Hi"}, {"max_tokens", 2}});
-    ASSERT_EQ(whole["choices"][0]["text"], "ab");
+    const auto ask = [&] { return server.post("/v1/completions", R"({"prompt": "Hi", "max_tokens": 2})"); };
+    Response whole = ask();
+    if (failed && whole.status == 503) whole = ask();  // the turn without memory had not ended when it came
+    ASSERT_EQ(whole.status, 200) << whole.body;
+    ASSERT_EQ(Json::parse(whole.body)["choices"][0]["text"], "ab");
   }
   EXPECT_LT(number, kMost);
 }
