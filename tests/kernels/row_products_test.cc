@@ -27,7 +27,7 @@ constexpr ProjectionTypes kProjectionTypes[] = {
 class Projections {
  public:
   Projections(int64_t in, int64_t out, const ProjectionTypes& types) {
-    const auto add = [&](std::vector<int64_t> sizes, at::ScalarType type) {
+    const auto add = [&](const std::vector<int64_t>& sizes, at::ScalarType type) {
       all_.push_back(parameter(random(sizes, std::ssize(all_) + 5, type) * 0.3, kF));
       all_.back().trainable = false;
     };
