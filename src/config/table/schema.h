@@ -5,10 +5,10 @@
 
 namespace trl::config {
 
-// trainer: the keys that it has, with its values; empty: all keys. Each file that Config::load_file takes is
-// valid, except that it also takes older names of values, dashes in keys, 0 and 1 as booleans, texts in place
-// of other values, and the reverse. load_file takes every valid file, with two exceptions: a size as text
-// that is out of range, which only the parser checks, and one option under two names.
+// trainer: the keys that it has, with its values; empty: all keys. Config::load_file is more lenient than the
+// schema: it also takes older names of values, dashes in keys, 0 and 1 as booleans, quoted numbers and
+// booleans, and unquoted texts. It refuses two things that the schema allows: a size as text that is out of
+// range, and one option under two names.
 std::string schema(std::string_view trainer);
 
 }  // namespace trl::config

@@ -43,8 +43,8 @@ class DerivedOrigin : public Origin {
   mutable std::shared_ptr<const Table> table_;
 };
 
-// Parts of a split, and several splits one after another (config/dataset/datasets.h). bases: the whole split
-// of each part. key: the option that chose the split, for messages.
+// Parts of a split, and several splits one after another (config/dataset/datasets.h). bases: for each part,
+// the whole split that it is cut from. key: the option to name in errors.
 std::shared_ptr<const Origin> parts_origin(std::vector<std::shared_ptr<const Origin>> bases,
                                            std::vector<config::SplitPart> parts, std::string key);
 

@@ -14,8 +14,8 @@ int64_t svd_packed(int64_t rows, int64_t columns);
 // Returns the numbers that libtorch takes for the SVD of a matrix: a copy of it, the results, and work, of
 // which 8 k are integers.
 int64_t svd_numbers(int64_t rows, int64_t columns);
-// Returns the numbers that libtorch takes for the QR of a matrix: the results, one of which starts as a copy
-// of the matrix, plus the larger of the workspace and the factors that are copied out of the results.
+// Returns the numbers that libtorch takes for the QR of a matrix: q and r, and then the workspace or the
+// columns that are copied out of q and r, whichever is larger.
 int64_t qr_numbers(int64_t rows, int64_t columns, int64_t rank);
 // Returns the numbers that an iteration of a truncated SVD takes: both products, q before and after, and the
 // shorter basis.
