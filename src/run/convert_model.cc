@@ -20,14 +20,11 @@ EncodedVocabulary::EncodedVocabulary(const text::Tokenizer& tokenizer, int64_t r
     : pairs_(data::gguf_vocabulary(tokenizer, rows, origin, &log)),
       eos_(tokenizer.special_id(tokenizer.special().eos).value_or(-1)) {}
 
-int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
-  // A multimodal model has the sizes of its language model in a separate section.
-  const base::Json& config =
-      !whole.contains("vocab_size") && whole.contains("text_config") ? whole["text_config"] : whole;
-  const auto found = config.find("vocab_size");
-  if (found == config.end() || !found->is_number_integer() || *found < 1)
+int64_t embedding_rows(const base::Json& config, const std::string& origin) {
+  const int64_t rows = named_embedding_rows(config);
+  if (rows < 1)
     fail(Status::format, "{}: \"vocab_size\" is missing or not a positive integer", Place::in(origin));
-  return found->get<int64_t>();
+  return rows;
 }
 
 namespace {

@@ -65,6 +65,25 @@ int64_t named_positions(const io::ModelSource& model) {
   return model.has("config.json") ? named_positions(base::read_json_file(model, "config.json")) : 0;
 }
 
+int64_t named_embedding_rows(const base::Json& config) {
+  // A multimodal model has the sizes of its language model in a separate section.
+  const base::Json& text =
+      !config.contains("vocab_size") && config.contains("text_config") ? config["text_config"] : config;
+  const auto found = text.find("vocab_size");
+  return found != text.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+}
+
+int64_t named_embedding_rows(const io::ModelSource& model) {
+  if (model.form() == io::ModelForm::gguf) {
+    const auto file = model.gguf();
+    const auto embedding = file->tensors().find("token_embd.weight");
+    return embedding != file->tensors().end() && !embedding->second.shape.empty()
+               ? embedding->second.shape.front()
+               : 0;
+  }
+  return model.has("config.json") ? named_embedding_rows(base::read_json_file(model, "config.json")) : 0;
+}
+
 int64_t adapter_embedding_rows(const config::Config& options) {
   const std::string adapter = adapter_path(options);
   return adapter.empty() ? 0 : adapter::embedding_rows(adapter);

@@ -36,6 +36,10 @@ bool makes_classifier(const std::string& adapter);
 int64_t named_positions(const base::Json& config);
 int64_t named_positions(const io::ModelSource& model);
 
+// Returns the rows that a model's files give its embedding (vocab_size); 0: they do not say.
+int64_t named_embedding_rows(const base::Json& config);
+int64_t named_embedding_rows(const io::ModelSource& model);
+
 // Returns the embedding rows of adapter_name_or_path, for tokens that came with it; 0: as many as the model
 // has, or no adapter.
 int64_t adapter_embedding_rows(const config::Config& options);

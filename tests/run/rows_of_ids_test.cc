@@ -95,6 +95,19 @@ TEST(RowsOfIds, AreTrainedOnAsTheyAre) {
   }
 }
 
+// The embedding has 512 rows, and the tokenizer 480 tokens.
+TEST(RowsOfIds, MayHaveIdsThatOnlyTheModelHas) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const host::Settings model = {{"model_name_or_path", host::golden("models/qwen2")}};
+  const Json row = host::parse(example(Source::buffer, {{"input_ids", {64, 511, 65}}}, model));
+  EXPECT_EQ(row["input_ids"].get<Ids>(), (Ids{64, 511, 65}));
+  EXPECT_EQ(row["texts"][1], "");
+  EXPECT_TRUE(example(Source::buffer, {{"input_ids", {64, 512}}}, model)
+                  .starts_with("column 'input_ids', element 2: 512 is not a token id: 0 to 511 is accepted"));
+  EXPECT_TRUE(example(Source::buffer, {{"input_ids", {64, 480}}})
+                  .starts_with("column 'input_ids', element 2: 480 is not a token id: 0 to 479 is accepted"));
+}
+
 TEST(RowsOfIds, NameTheColumnThatIsWrong) {
   NEED_GOLDEN("models/qwen2/tokenizer.json");
   for (const Source from : {Source::callback, Source::buffer, Source::arrow}) {

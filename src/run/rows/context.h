@@ -14,6 +14,9 @@ data::PrepareContext context_of(Environment& environment, const config::Training
                                 const config::DataArguments& data, const text::Tokenizer& tokenizer,
                                 base::ThreadPool* own_pool);
 
+// Returns PrepareContext::vocab_size: rows may have ids that only the model's embedding has.
+int64_t ids_of_rows(const config::Config& config, const text::Tokenizer& tokenizer);
+
 // Returns the place where rows that can be read only once are kept.
 inline data::Spool spool_of(const data::PrepareContext& context) {
   return {.directory = context.directory, .memory = context.memory};

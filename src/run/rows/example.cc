@@ -8,6 +8,7 @@
 #include "base/text/number.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "run/open_model.h"
+#include "run/rows/context.h"
 
 namespace trl::run {
 namespace {
@@ -25,14 +26,15 @@ std::pair<data::RowText, data::RowText> read_rows(data::Source& source, int64_t 
   return {std::move(first), std::move(text)};
 }
 
-// Returns {input_ids, labels, pieces, texts}: each token's own bytes, and its contribution to the text.
+// Returns {input_ids, labels, pieces, texts}: each token's own bytes, and its contribution to the text. An id
+// that only the model has adds nothing to the text.
 base::Json describe_tokens(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels,
                            const text::Tokenizer& tokenizer) {
   base::Json pieces = base::Json::array(), texts = pieces;
   text::DecodeStream stream(tokenizer, false);
   for (const int32_t id : ids) {
     pieces.push_back(tokenizer.id_to_token(id).value_or(std::string()));
-    texts.push_back(stream.step(id));
+    texts.push_back(id < tokenizer.vocab_size() ? stream.step(id) : std::string());
   }
   if (!texts.empty()) texts.back() = texts.back().get<std::string>() + stream.finish();
   return {{"input_ids", ids}, {"labels", labels}, {"pieces", pieces}, {"texts", texts}};
@@ -88,6 +90,7 @@ WholeRows::WholeRows(const Rows& dataset, const config::Config& config, const te
   context.tokenizer = &tokenizer;
   context.arguments = &arguments_;
   context.log = &log_;
+  context.vocab_size = ids_of_rows(config, tokenizer);
   rows_.emplace(context, data::first_row(*table_));
 }
 
@@ -152,6 +155,7 @@ base::Json read_example(const Rows& dataset, const Tokenizer& tokenizer, const c
   context.arguments = &arguments;
   context.log = &dataset.environment().log();
   context.memory = &dataset.environment().memory();
+  context.vocab_size = ids_of_rows(config, *training_tokenizer);
   const auto source = dataset.source({.directory = {}, .memory = context.memory});
   const auto [first, text] = read_rows(*source, row);
   const data::SftTokens tokens(context, data::parse_row(first));

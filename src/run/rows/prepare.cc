@@ -17,6 +17,7 @@ struct Preparing {
     if (data.dataset_num_proc > 0)
       into.pool = std::make_unique<base::ThreadPool>(static_cast<int>(data.dataset_num_proc));
     context = context_of(environment, training, data, tokenizer, into.pool.get());
+    context.vocab_size = ids_of_rows(config, tokenizer);
     layout.pad_id = tokenizer.special_id(tokenizer.special().pad).value_or(-1);
   }
 

@@ -7,6 +7,7 @@
 #include "config/dataset/data_arguments.h"
 #include "data/batch/batch_stream.h"
 #include "data/tokenizer/open_tokenizer.h"
+#include "run/rows/context.h"
 
 namespace trl::run {
 namespace {
@@ -65,6 +66,7 @@ telemetry::LengthProfile count_lengths(const Rows& dataset, const Tokenizer& tok
   context.pool = &pool;
   context.memory = &environment.memory();
   context.seed = static_cast<uint64_t>(config.get_int("seed"));
+  context.vocab_size = ids_of_rows(config, *training_tokenizer);
   const auto source = dataset.source({.directory = {}, .memory = context.memory});
   return data::profile_lengths(*source, context, options);
 }
