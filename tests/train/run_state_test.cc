@@ -26,8 +26,8 @@ RunState filled() {
   s.learning_rate = 1e-300;
   s.num_tokens = int64_t{1} << 40;
   s.tokens_logged = int64_t{1} << 39;
-  s.skipped = 3, s.skipped_since_log = 1, s.shared_since_log = 8, s.rows_since_log = 6,
-  s.silent_since_log = 2, s.silent_seconds = 1.5;
+  s.skipped = 3, s.skipped_since_log = 1, s.omitted_since_log = 4, s.shared_since_log = 8,
+  s.rows_since_log = 6, s.silent_since_log = 2, s.silent_seconds = 1.5;
   s.seconds_before = 12.5;
   s.speeds = {{4, 100.25}, {8, 99.5}};
   return s;
@@ -56,7 +56,7 @@ TEST(RunState, HasEveryValue) {
       ++values;
     }
   }
-  EXPECT_EQ(values, 30);
+  EXPECT_EQ(values, 31);
 }
 
 TEST(RunState, OfEarlierCheckpoints) {

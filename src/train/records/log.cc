@@ -19,8 +19,9 @@ void Records::log_training() {
     record.set("grad_norm", now_.grad_norm);
   }
   write_rates(record);
-  if (now_.skipped_since_log > 0) record.set_integer("skipped_steps", now_.skipped_since_log);
-  now_.skipped_since_log = 0;
+  const int64_t without_update = now_.skipped_since_log + now_.omitted_since_log;
+  if (without_update > 0) record.set_integer("skipped_steps", without_update);
+  now_.skipped_since_log = now_.omitted_since_log = 0;
   now_.loss_logged += static_cast<double>(now_.loss_since_log);
   now_.loss_since_log = 0;
   now_.last_logged_step = state_.global_step;

@@ -38,6 +38,7 @@ void Records::count(std::span<const MicroBatch> window, const Learned& learned) 
     add_values(now_.means, time);
     add_values(step_means_, time);
   }
+  if (learned.omitted && !learned.skipped) ++now_.omitted_since_log;
   if (learned.skipped) {
     ++now_.skipped;
     ++now_.skipped_since_log;
@@ -99,7 +100,7 @@ telemetry::Record Records::begun(std::span<const MicroBatch> window, const Learn
 // Writes the metrics that the rows of a step and their losses have.
 void Records::write_parts(telemetry::Record& record, const Learned& learned, const Means& means,
                           int64_t rows) {
-  if (learned.skipped) record.set_integer("skipped_steps", 1);
+  if (learned.skipped || learned.omitted) record.set_integer("skipped_steps", 1);
   means.write(record, "");
   if (learned.shared_tokens > 0) record.set_integer("shared_tokens", learned.shared_tokens);
   write_silent(record, learned.silent_rows, rows, learned.silent_seconds);

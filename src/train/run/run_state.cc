@@ -40,6 +40,7 @@ void each_field(State& s, const Field& field) {
   field("sums", "tokens_logged", s.tokens_logged, Kept::later);
   field("sums", "skipped", s.skipped, Kept::always);
   field("sums", "skipped_since_log", s.skipped_since_log, Kept::always);
+  field("sums", "omitted_since_log", s.omitted_since_log, Kept::later);
   field("sums", "shared_since_log", s.shared_since_log, Kept::later);
   field("sums", "rows_since_log", s.rows_since_log, Kept::later);
   field("sums", "silent_since_log", s.silent_since_log, Kept::later);

@@ -71,6 +71,7 @@ struct RunState {
   int64_t tokens_logged = 0;      // of them, at the last log
   int64_t skipped = 0;            // updates that on_nonfinite skip left out
   int64_t skipped_since_log = 0;  // of them, since the last log
+  int64_t omitted_since_log = 0;  // updates that the host left out
   int64_t shared_since_log = 0;   // tokens
   int64_t rows_since_log = 0;
   int64_t silent_since_log = 0;  // of them, rows without a backward

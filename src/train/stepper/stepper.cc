@@ -46,6 +46,7 @@ Learned joined(std::vector<Learned> updates) {
     all.optimizer_seconds += own.optimizer_seconds;
     all.norm = own.norm;
     all.skipped = own.skipped;
+    all.omitted = own.omitted;
   }
   return all;
 }

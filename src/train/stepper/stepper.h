@@ -46,7 +46,8 @@ struct Learned {
   double optimizer_seconds = 0;        // of clipping and of changing the weights, outside of backward
   double seconds = 0;                  // of the step without these, completions and rewards included
   double norm = std::nan("");          // of the gradient, before clipping
-  bool skipped = false;                // on_nonfinite, or as asked: nothing was learned from the window
+  bool skipped = false;                // on_nonfinite: nothing was learned from the window
+  bool omitted = false;                // as asked: the weights are as before
 };
 
 class Stepper {
@@ -72,8 +73,8 @@ class Stepper {
   // Adds the gradient of the next micro-batch, or of all that follow if they are computed together. false:
   // the window is skipped, and none follows.
   bool accumulate();
-  // Changes the weights, unless the window is skipped, and drops the gradients. apply: false: the window is
-  // skipped. An error comes before the weights change, and it can be called again.
+  // Changes the weights, unless the window is skipped, and drops the gradients. apply: false: the update is
+  // omitted. An error comes before the weights change, and it can be called again.
   Learned update(bool apply = true);
   // Makes the first forward of a window that begins next, as far as its rows are known: columns are not. It
   // is made again if others come first. Does nothing if forwards leave traces outside their graph.

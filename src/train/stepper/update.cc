@@ -19,10 +19,10 @@ Learned Stepper::update(bool apply) {
     if (!learned_.skipped) learned_.norm = optim::l2_norm(optim::gradients(parameters_));
     base::poll();
     setup_.model->check_files();
-    if (!apply) learned_.skipped = true;
-    if (!learned_.skipped) learned_.skipped = !accepts(learned_.norm, "gradient norm", window_);
+    learned_.omitted = !apply;
+    if (!learned_.skipped && apply) learned_.skipped = !accepts(learned_.norm, "gradient norm", window_);
     const base::InterruptScope whole(nullptr);  // not interrupted once begun
-    if (!learned_.skipped) optimizer_->step(place_.learning_rate, clip_scale(learned_.norm));
+    if (!learned_.skipped && apply) optimizer_->step(place_.learning_rate, clip_scale(learned_.norm));
   }
   gradients_.drop();
   window_ = {};
