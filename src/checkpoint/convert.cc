@@ -59,7 +59,12 @@ bool is_gguf_name(std::string_view target) { return target.ends_with(".gguf"); }
 
 void check_type(std::string_view target, std::string_view name) {
   if (!is_gguf_name(target) && chosen_type(name, "").block > 1)
-    fail(Status::unsupported, "type {} is not written to a directory; these are: f32, f16, bf16", name);
+    throw Error(
+        Status::unsupported,
+        fmt::format("convert.type: {} is not written to a directory; give f32, f16, bf16, or a target "
+                    "whose name ends in .gguf",
+                    name),
+        "convert.type");
 }
 
 Origin files_origin(const io::ModelSource& from, const model::OpenedFiles& opened) {

@@ -110,6 +110,7 @@ void Config::assign(std::string_view key, std::string_view value, int source, st
   if (std::string warning = check_support(option, name, canonical); !warning.empty())
     warnings.push_back(std::move(warning));
   if (option.name == "attn_implementation") check_attention(name, canonical);
+  check_init_kwargs(option.name, canonical);
   if (names_mixture(option.name)) warnings = check_mixture(option.name, base::Json::parse(canonical));
   const std::string target(option.name);
   const auto before = spellings_.find(target);

@@ -11,7 +11,7 @@ namespace trl::config {
 namespace {
 
 constexpr std::string_view kImplementation = "attn_implementation", kKwargs = "model_init_kwargs",
-                           kPlugin = "plugin:";
+                           kTeacher = "teacher_model_init_kwargs", kDtype = "dtype", kPlugin = "plugin:";
 
 std::string nearest_that_works(const std::string& value, const std::vector<std::string_view>& names) {
   const std::string small = in_small_letters(value);
@@ -45,17 +45,30 @@ std::string asked_for(const Config& config) {
   return name == "null" ? std::string() : name;
 }
 
+bool names_dtype(std::string_view entry) { return entry == kDtype || entry == "torch_dtype"; }
+
+// Returns the value that the key dtype has for an entry that names it.
+std::string dtype_of(std::string_view kwargs, std::string_view entry, const std::string& value) {
+  if (value == "null") return "auto";
+  const std::string name = fmt::format("{}: {}", kwargs, entry);
+  try {
+    std::string dtype = canonical_value(*find_option(kDtype), name, value);
+    check_support(*find_option(kDtype), name, dtype);
+    return dtype;
+  } catch (const Error& error) {
+    throw error.with(error.message(), kwargs);
+  }
+}
+
 // Returns the type that the entries of a key ask for, or `dtype`, which they may not contradict if it is
 // given.
 std::string dtype_in(const Config& config, std::string_view kwargs, std::string dtype, bool given) {
-  constexpr std::string_view kKey = "dtype";
   for (const auto& [entry, value] : config.get_pairs(kwargs)) {
-    if (entry != kKey && entry != "torch_dtype") continue;
-    const std::string name = fmt::format("{}: {}", kwargs, entry);
-    const std::string asked = value == "null" ? "auto" : canonical_value(*find_option(kKey), name, value);
-    check_support(*find_option(kKey), name, asked);
+    if (!names_dtype(entry)) continue;
+    const std::string asked = dtype_of(kwargs, entry, value);
     if (given && dtype != asked) {
-      fail_key(kwargs, "{}: {} contradicts {}: {}: give one of them", name, shown(asked), kKey, shown(dtype));
+      fail_key(kwargs, "{}: {}: {} contradicts {}: {}: give one of them", kwargs, entry, shown(asked), kDtype,
+               shown(dtype));
     }
     dtype = asked;
     given = true;
@@ -66,11 +79,10 @@ std::string dtype_in(const Config& config, std::string_view kwargs, std::string 
 }  // namespace
 
 std::string model_dtype(const Config& config) {
-  return dtype_in(config, kKwargs, config.get("dtype"), config.is_set("dtype"));
+  return dtype_in(config, kKwargs, config.get(kDtype), config.is_set(kDtype));
 }
 
 std::string teacher_dtype(const Config& config) {
-  constexpr std::string_view kTeacher = "teacher_model_init_kwargs";
   for (const auto& [entry, value] : config.get_pairs(kTeacher)) {
     if (entry != kImplementation) continue;
     check_attention(kTeacher, value);
@@ -78,7 +90,7 @@ std::string teacher_dtype(const Config& config) {
       fail_key(kTeacher, "{}: {}: {} is refused: the teacher has the built-in attention; give sdpa", kTeacher,
                entry, shown(value));
   }
-  return dtype_in(config, kTeacher, config.get("dtype"), false);
+  return dtype_in(config, kTeacher, config.get(kDtype), false);
 }
 
 Quantization quantization(const Config& config) {
@@ -107,6 +119,15 @@ void check_attention(std::string_view key, const std::string& value) {
   fail_key(key, "{}: {} is refused: {}; the nearest that works is {}; give {}", key, shown(value),
            why_not(value), shown(nearest_that_works(value, names)),
            accepted_text(*find_option(kImplementation)));
+}
+
+void check_init_kwargs(std::string_view key, const std::string& map) {
+  if (key != kKwargs && key != kTeacher) return;
+  const base::Json entries = base::Json::parse(map);
+  for (const auto& [entry, value] : entries.items()) {
+    if (names_dtype(entry)) dtype_of(key, entry, as_text(value));
+    if (entry == kImplementation) check_attention(key, as_text(value));
+  }
 }
 
 AttentionArguments attention_arguments(const Config& config) {

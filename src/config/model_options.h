@@ -39,6 +39,10 @@ struct AttentionArguments {
 // Throws Error(invalid_config), naming the nearest that works, for a name that this build does not have.
 void check_attention(std::string_view key, const std::string& value);
 
+// Does the same for the entries of model_init_kwargs, or those of the teacher, and checks their dtype; does
+// nothing for another key.
+void check_init_kwargs(std::string_view key, const std::string& map);
+
 // Throws the errors of check_attention, and Error(not_found) for a plug-in that does not exist.
 AttentionArguments attention_arguments(const Config& config);
 

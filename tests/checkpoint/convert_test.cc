@@ -316,7 +316,10 @@ TEST(Convert, WhatATypeCannotHoldIsRefusedAndNothingIsWritten) {
   EXPECT_EQ(unknown.message(), "type q4_k is not written; these are: f32, f16, bf16, q8_0, q4_0");
   const Error blocks = error_of(
       [&] { convert_to_directory(directory.file("m.gguf"), directory.file("x"), "q8_0", {}, nullptr); });
-  EXPECT_EQ(blocks.message(), "type q8_0 is not written to a directory; these are: f32, f16, bf16");
+  EXPECT_EQ(blocks.message(),
+            "convert.type: q8_0 is not written to a directory; give f32, f16, bf16, or a target whose name "
+            "ends in .gguf");
+  EXPECT_EQ(blocks.key(), "convert.type");
 }
 
 TEST(Convert, AVocabularyLargerThanTheEmbeddingIsRefused) {

@@ -29,6 +29,17 @@ TEST(ModelDtype, RefusesWhatTheKeyRefuses) {
   EXPECT_EQ(dtype_refusal({{"model_init_kwargs", "{dtype: float16}"}}),
             "model_init_kwargs: dtype: 'float16' is refused: float16 weights are not in this build: give "
             "float32, bfloat16 or auto");
+  for (const char* key : {"model_init_kwargs", "teacher_model_init_kwargs"}) {
+    Config config;
+    config.set("method", "gkd");
+    try {
+      config.set(key, "{dtype: float99}");
+      ADD_FAILURE() << key;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.key(), key);
+    }
+    EXPECT_FALSE(config.is_set(key));
+  }
   EXPECT_EQ(dtype_refusal({{"model_init_kwargs", "{torch_dtype: int8}"}}),
             "model_init_kwargs: torch_dtype: 'int8' is not accepted; give one of auto, bfloat16, "
             "float32, keep, or null");

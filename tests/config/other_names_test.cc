@@ -53,6 +53,11 @@ TEST(OtherNames, AnErrorSaysTheKey) {
   }
 }
 
+TEST(OtherNames, AGroupMayHaveTheNameToo) {
+  EXPECT_EQ(unknown_key("adapter", "sft"),
+            "'adapter': unknown key; the key for it is use_peft, or generate.adapter");
+}
+
 TEST(OtherNames, AKeyOfAnotherTrainerMayHaveANameHere) {
   Config config;
   config.set("temperature", "0.5");

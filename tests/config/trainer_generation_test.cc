@@ -105,6 +105,13 @@ TEST(TrainerGeneration, KeysOfTrainersAreNotThoseOfGeneration) {
               with_generation_kwargs(config_with({{"temperature", "0.5"}}));
             }),
             "temperature: it has no effect on generation; the key for it is generate.temperature");
+  EXPECT_EQ(refusal_of([] {
+              Config config;
+              config.load_text("seed: 3\ntemperature: 0.5\ntop_k: 5\n", "g.yaml");
+              with_generation_kwargs(config);
+            }),
+            "g.yaml:2: temperature: it has no effect on generation; the key for it is generate.temperature; "
+            "g.yaml:3: top_k: it has no effect on generation; the key for it is generate.top_k");
   EXPECT_NO_THROW(with_generation_kwargs(config_of("grpo", {{"temperature", "0.5"}})));
   EXPECT_NO_THROW(with_generation_kwargs(config_with({{"seed", "5"}, {"learning_rate", "1"}})));
 }

@@ -238,11 +238,16 @@ bool has_structured_outputs(const Config& config, std::string_view key) {
 }
 
 Config with_generation_kwargs(const Config& config) {
+  std::string first, all;
   for (const auto& [name, value] : config.values()) {
     const std::string here = "generate." + name;
     if (is_of(*find_option(name), config.method().name) || find_option(here) == nullptr) continue;
-    fail_key(name, "{}: it has no effect on generation; the key for it is {}", name, here);
+    const std::string place = config.origin(name);
+    all += fmt::format("{}{}{}: it has no effect on generation; the key for it is {}",
+                       all.empty() ? "" : "; ", place == "set" ? "" : place + ": ", name, here);
+    if (first.empty()) first = name;
   }
+  if (!all.empty()) throw Error(Status::invalid_config, all, first);
   Config out = config;
   apply_generation_kwargs(out, {"generate.generation_kwargs"});
   return out;

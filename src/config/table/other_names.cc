@@ -47,6 +47,14 @@ constexpr GoneValue kGoneValues[] = {
     {"loss_type", "dpo", "it is called sigmoid"},
 };
 
+// Returns the key with this name in a group, such as generate; empty: none.
+std::string_view key_in_group(std::string_view name, std::string_view trainer) {
+  const std::string end = fmt::format(".{}", name);
+  for (const Option& option : options())
+    if (option.name.ends_with(end) && (trainer.empty() || is_of(option, trainer))) return option.name;
+  return {};
+}
+
 }  // namespace
 
 std::string_view other_names(const Option& option) {
@@ -60,16 +68,16 @@ std::string_view key_called(std::string_view name, std::string_view trainer) {
     const Option* const option = names(other.names, name) ? find_option(other.key) : nullptr;
     if (option != nullptr && (trainer.empty() || is_of(*option, trainer))) return option->name;
   }
-  const std::string end = fmt::format(".{}", name);
-  for (const Option& option : options())
-    if (option.name.ends_with(end) && (trainer.empty() || is_of(option, trainer))) return option.name;
-  return {};
+  return key_in_group(name, trainer);
 }
 
 std::string unknown_key(std::string_view key, std::string_view trainer) {
   const std::string plain = underscored(key);
-  if (const std::string_view here = key_called(plain, trainer); !here.empty())
-    return fmt::format("{}: unknown key; the key for it is {}", shown(key), here);
+  if (const std::string_view here = key_called(plain, trainer); !here.empty()) {
+    const std::string_view grouped = key_in_group(plain, trainer);
+    const std::string other = grouped.empty() || grouped == here ? "" : fmt::format(", or {}", grouped);
+    return fmt::format("{}: unknown key; the key for it is {}{}", shown(key), here, other);
+  }
   std::vector<std::string_view> candidates;
   for (const Option& option : options()) {
     if (option.section == "trl and accelerate launch") continue;

@@ -74,7 +74,8 @@ TEST(Adapter, AConversionMergesIt) {
   }
   EXPECT_EQ(convert(saved, "x", {{"convert.type", "q8_0"}}),
             std::pair(trl_status{TRL_E_UNSUPPORTED},
-                      std::string("type q8_0 is not written to a directory; these are: f32, f16, bf16")));
+                      std::string("convert.type: q8_0 is not written to a directory; give f32, f16, bf16, or "
+                                  "a target whose name ends in .gguf")));
   EXPECT_FALSE(std::filesystem::exists(run.scratch / "x"));
 }
 
