@@ -57,6 +57,7 @@ class Flags {
 
   bool parse(Words words, Config& config) {
     const std::string last = words.empty() ? "" : words.back();
+    need_values(words);
     std::ranges::reverse(words);     // CLI11 takes them from the back,
     for (std::string& word : words)  // and would take a list in brackets apart at its commas
       if (word.starts_with('[')) word.insert(0, 1, kMark);
@@ -102,6 +103,22 @@ class Flags {
   }
 
  private:
+  CLI::Option* option_of(const std::string& word) {
+    return word.starts_with("--") ? app_.get_option_no_throw(word.substr(0, word.find('='))) : nullptr;
+  }
+
+  // CLI11 would take the flag after a list's for the first word of the list.
+  void need_values(const Words& words) {
+    for (size_t i = 0; i + 1 < words.size(); ++i) {
+      const CLI::Option* const list = option_of(words[i]);
+      if (list == nullptr || list->get_expected_max() <= 1 || list->get_expected_min() == 0) continue;
+      if (words[i].find('=') == std::string::npos && option_of(words[i + 1]) != nullptr)
+        throw Failure(kUsage,
+                      fmt::format("{} needs a value; one that is the name of a flag is written as {}={}",
+                                  words[i], words[i], words[i + 1]));
+    }
+  }
+
   void load(Config& config, Error& error) const {
     if (files_.empty()) return;
     if (files_.size() > 1)
@@ -249,6 +266,8 @@ bool parse(const CommandLine& line, const Words& words, Config& config) {
   }
   Flags flags(line);
   if (flags.parse(words, config)) return print(flags.help_text()), true;
+  for (const auto& [key, value] : line.defaults)
+    if (origin_of(config, key.c_str()) == "default") set(config, key.c_str(), value);
   set_log_level(config);
   flags.warn_of_file(config);
   if (line.hub != nullptr) *line.hub = flags.hub();

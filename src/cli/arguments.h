@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -47,6 +48,7 @@ struct CommandLine {
   bool takes_config = true;     // --config
   std::string* word = nullptr;  // receives a word without a flag; null: not accepted
   std::string* hub = nullptr;   // receives the value of --hub
+  std::vector<std::pair<std::string, std::string>> defaults{};  // of keys, in place of the library's
 };
 
 // Returns the trainer that --method names, whose keys are flags then; without it, the default one.

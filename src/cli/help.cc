@@ -19,7 +19,7 @@ std::string default_note(const CommandLine& line, const std::vector<const trl_op
   if (shown.text.ends_with(']')) return "";
   for (const trl_option* key : keys) {
     if (flag_name(trl_option_name(key), line.name) != shown.flag) continue;
-    const std::string value = default_of(key, line.trainer);
+    const std::string value = default_of(key, line);
     const bool says = !value.empty() && value != "null" && value != "false" && value != "auto" &&
                       value != "[]" && value != "{}";
     return says && value.size() <= 20 ? " [" + value + "]" : "";
@@ -67,7 +67,7 @@ std::string entry(const CommandLine& line, const trl_option* key, int width) {
   const int32_t type = type_of(key, line.trainer);
   std::string text =
       fmt::format("  --{} {}", flag_name(trl_option_name(key), line.name), upper(type_name(type)));
-  std::string note = fmt::format("[{}]", default_of(key, line.trainer));
+  std::string note = fmt::format("[{}]", default_of(key, line));
   if (!mark(key).empty()) note += fmt::format("  ({})", mark(key));
   const bool fits = characters(text) + 2 + characters(note) <= width;
   text += (fits ? "  " + note : "\n" + wrapped(note, kIndent, width)) + "\n" +
@@ -129,8 +129,7 @@ std::string full_help(const CommandLine& line, int width) {
                          0, width) +
                      "\n";
   std::vector<ScreenLine> command = {{"help, -h", "", "one screen of help"}, {"help-all", "", "this"}};
-  if (line.takes_config)
-    command.push_back({"config", "FILE", "a YAML or JSON file with any of these keys; flags win over it"});
+  if (line.takes_config) command.push_back({"config", "FILE", config_help(line)});
   command.push_back(
       {"hub", "off", "looks up names of the hub in the local cache alone, without the network"});
   text += "\nThe command\n" + lines(line, command, width);

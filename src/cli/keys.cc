@@ -100,6 +100,17 @@ std::string flag_name(std::string name, const std::string& command) {
   return name;
 }
 
+std::string config_help(const CommandLine& line) {
+  std::string in_full;
+  for (const trl_option* key : keys_of(line)) {
+    const std::string name = trl_option_name(key), flag = flag_name(name, line.name);
+    if (flag == name) continue;
+    in_full = fmt::format(" by their whole names (--{} is {} there)", flag, name);
+    break;
+  }
+  return fmt::format("a YAML or JSON file with any of these keys{}; flags win over it", in_full);
+}
+
 std::string with_commas(std::string text, char separator) {
   for (size_t i = 0; (i = text.find(separator, i)) != std::string::npos; i += 2) text.replace(i, 1, ", ");
   return text;
@@ -112,6 +123,12 @@ std::string topic(const trl_option* option) {
 
 std::string default_of(const trl_option* option, const std::string& trainer) {
   return trl_option_default(option, name_of(option, trainer));
+}
+
+std::string default_of(const trl_option* option, const CommandLine& line) {
+  for (const auto& [key, value] : line.defaults)
+    if (key == trl_option_name(option)) return value;
+  return default_of(option, line.trainer);
 }
 std::string accepted_of(const trl_option* option, const std::string& trainer) {
   return trl_option_accepted(option, name_of(option, trainer));

@@ -42,7 +42,7 @@ std::string key_entry(const CommandLine& line, const trl_option* key) {
   std::string text = doc_of(key, line.trainer);
   const std::string accepted = with_commas(accepted_of(key, line.trainer), '|');
   if (!accepted.empty()) text += " Values: " + accepted + ".";
-  text += " Default: " + default_of(key, line.trainer) + ".";
+  text += " Default: " + default_of(key, line) + ".";
   for (const std::string& alias : aliases_of(key)) text += " Also: --" + alias + ".";
   if (!mark(key).empty()) text += " " + state(key);
   return entry("--" + flag_name(trl_option_name(key), line.name), type_name(type_of(key, line.trainer)),
@@ -77,8 +77,7 @@ std::string page_of(const Command& command) {
                               : ".PP\nDashes and underscores are the same.\n";
     text += ".SH OPTIONS\n" + entry("--help, -h", "", "One screen of help.") +
             entry("--help-all", "", "Every option, by topic.");
-    if (line.takes_config)
-      text += entry("--config", "FILE", "A YAML or JSON file with any of these keys; flags win over it.");
+    if (line.takes_config) text += entry("--config", "FILE", "Takes " + config_help(line) + ".");
     text += entry("--hub", "off", "Looks up names of the hub in the local cache alone, without the network.");
     for (const TextFlag& own : line.texts) text += entry(fmt::format("--{}", own.name), "text", own.help);
     for (const ListFlag& own : line.lists) text += entry(fmt::format("--{}", own.name), "text ...", own.help);

@@ -149,7 +149,7 @@ std::string chat_template_of(const std::string& given) {
 int vllm_serve(const Words& words) {
   Config config;
   Error error;
-  const CommandLine line{
+  CommandLine line{
       "vllm-serve",
       "Answer requests to a model over HTTP, by the protocols of OpenAI, vLLM and TRL. It listens on "
       "loopback "
@@ -161,15 +161,15 @@ int vllm_serve(const Words& words) {
       {"serve", "generate", "runtime"},
       model_keys(),
       {}};
+  // Of max_logprobs as TRL's command says to vllm serve: its trainers ask for the log-probabilities of many
+  // tokens.
+  line.defaults = {{"dtype", "auto"}, {"serve.max_logprobs", "-1"}};
   if (parse(line, own_words(words), config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty())
     throw Failure(kUsage, "--model is needed: a model directory, an adapter's or a GGUF file");
-  if (origin_of(config, "dtype") == "default") set(config, "dtype", "auto");
   if (const std::string given = get(config, "chat_template"); !given.empty())
     set(config, "chat_template", chat_template_of(given));
-  // As TRL's command says to vllm serve: its trainers ask for the log-probabilities of many tokens.
-  if (origin_of(config, "serve.max_logprobs") == "default") set(config, "serve.max_logprobs", "-1");
 
   Runtime runtime;
   open_runtime(config, runtime);

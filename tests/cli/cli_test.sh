@@ -1491,6 +1491,7 @@ ask() {
 }
 case_vllm_serve_answers_and_ends_after_its_requests() {
   echo '{% for m in messages %}[{{ m.content }}]{% endfor %}' >own.jinja
+  : >err  # it may not have begun when its words are looked for
   "$trl" vllm-serve --model "$model" --port 0 --served-model-name tiny --tensor-parallel-size 1 --chat-template own.jinja \
     --speculative-config '{"method": "ngram", "num_speculative_tokens": 3}' 2>err & local pid=$! port=
   for _ in $(seq 600); do
@@ -1511,6 +1512,8 @@ case_vllm_serve_refuses_by_name() {
   local words=(vllm-serve --model "$model") server=$trl trl=refuse_soon
   # A server that starts after all would not end by itself.
   refuse_soon() { timeout 60 "$server" "$@"; }
+  run 0 vllm-serve --help-all; says out "--max_logprobs INTEGER  [-1]"; says out "--dtype CHOICE  [auto]"
+  run 0 generate --help-all; says out "is generate."
   run 2 vllm-serve; says err "--model is needed"
   run 2 "${words[@]}" --tensor-parallel-size 2; says err "tensor_parallel_size"; says err "one process"
   run 2 "${words[@]}" --ssl-keyfile key.pem; says err "no TLS"
@@ -1519,6 +1522,9 @@ case_vllm_serve_refuses_by_name() {
   run 2 "${words[@]}" --port 0 --chat; says err "generate.chat"
   run 2 "${words[@]}" --port 0 --speculative-config '{"method": "eagle"}'; says err "generate.speculative_config"; says err "ngram"
   run 2 "${words[@]}" --port 0 --api-key ""; says err "api_key"
+  # As from a variable that is not set: the next flag is not a key.
+  run 2 "${words[@]}" --api-key --port 0; says err "--api-key needs a value"
+  run 2 "${words[@]}" --port 0 --served-model-name --dtype auto; says err "--model_names needs a value"
   run 2 "${words[@]}" --port 0 --chat-template gone.jinja; says err "--chat_template"; says err "gone.jinja"; says err "file or its text"
   run 2 generate --model_name_or_path "$model" --chat_template gone.jinja --prompt x; says err "chat_template_path"
   run 2 "${words[@]}" --port 0 --dtype half; says err "dtype: 'float16' is refused"
