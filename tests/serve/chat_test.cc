@@ -257,6 +257,9 @@ TEST(Chat, BadRequestsAreRefusedByName) {
       {R"({"max_completion_tokens": 500})", "This model's maximum context length is 200 tokens."},
       {R"({"stream_options": {"include_usage": true}})", "stream_options"},
       {R"({"response_format": {"type": "grammar"}})", "response_format.type: give text"},
+      {R"({"response_format": {"type": "json_object", "foo": 1}})",
+       "response_format.foo: it is not known here; known are type"},
+      {R"({"seed": 1180591620717411303424})", "give an integer of at most 64 bits"},
       {R"({"functions": []})", "functions: [] is not accepted: give tools and tool_choice"},
       {R"({"echo": true})", "echo"},
       {R"({"include_reasoning": false})", "include_reasoning"}};

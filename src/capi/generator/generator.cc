@@ -1,6 +1,7 @@
 // trl_generator_* and trl_completions_*.
 #include <algorithm>
 
+#include "base/error.h"
 #include "capi/config_handle.h"
 #include "capi/generator/generator_handle.h"
 #include "capi/guard.h"
@@ -48,6 +49,8 @@ trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokenizer, trl_
     const auto shared = get(model, "model");
     auto text = get_or_null(tokenizer, "tokenizer");
     need(out_generator, "out_generator");
+    if (shared->scores())
+      trl::fail(trl::Status::unsupported, "model: a reward model scores text and cannot generate it");
     const RuntimeScope scope(*shared->runtime());
     if (!text) text = shared->tokenizer();
     *out_generator = new trl_generator(std::make_shared<Generator>(shared, std::move(text)));

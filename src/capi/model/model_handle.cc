@@ -92,8 +92,9 @@ OpenedModel::OpenedModel(std::shared_ptr<Runtime> runtime, const std::string& pa
     : runtime_(std::move(runtime)),
       source_(base::absolute_path(path)),
       options_(options),
+      scores_(run::is_reward(path, options)),
       model_(run::open_model(*runtime_, path, without_template_model(options),
-                             {run::adapter_embedding_rows(options), run::is_reward(path, options)})) {
+                             {run::adapter_embedding_rows(options), scores_})) {
   describe_as(*model_);
 }
 

@@ -36,6 +36,7 @@ class Model : public KeptTexts {
   virtual const std::shared_ptr<Runtime>& runtime() const = 0;
   virtual std::shared_ptr<run::Tokenizer> tokenizer() = 0;  // its own
   virtual engine::GeneratorSpec generator_spec() = 0;       // of generators that are made with it
+  virtual bool scores() const = 0;                          // it is a reward model
   // Throws Error(unsupported) if it is a trainer's. instead: says what serves there.
   virtual void need_own(std::string_view function, std::string_view instead) const = 0;
   virtual void add_adapter(const std::string& name, const std::string& directory) = 0;
@@ -81,6 +82,7 @@ class OpenedModel final : public Model {
   const std::shared_ptr<Runtime>& runtime() const override { return runtime_; }
   std::shared_ptr<run::Tokenizer> tokenizer() override;  // opened on first use
   engine::GeneratorSpec generator_spec() override;
+  bool scores() const override { return scores_; }
   void need_own(std::string_view, std::string_view) const override {}
   void add_adapter(const std::string& name, const std::string& directory) override;
   void remove_adapter(std::string_view name) override;
@@ -91,6 +93,7 @@ class OpenedModel final : public Model {
   const std::shared_ptr<Runtime> runtime_;
   const io::ModelSource source_;
   const config::Config options_;
+  const bool scores_;
   run::EngineObject<engine::Model> model_;
   std::mutex tokenizer_mutex_;
   std::shared_ptr<run::Tokenizer> tokenizer_;

@@ -18,6 +18,7 @@ class TrainerModel final : public Model {
   engine::GeneratorSpec generator_spec() override {
     return run::training_generator_spec(*runtime(), trainer_->options());
   }
+  bool scores() const override { return trainer_->options().method().scores(); }
   void need_own(std::string_view function, std::string_view instead) const override {
     fail(Status::unsupported, "{} is not for the model of a trainer: {}", function, instead);
   }

@@ -15,7 +15,7 @@ constexpr size_t kShown = 80;  // bytes of a value in a message
 
 std::string accepted_integers(Range range) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  if (range.low == std::numeric_limits<int64_t>::min()) return "an integer";
+  if (range.low == std::numeric_limits<int64_t>::min()) return "an integer of at most 64 bits";
   if (range.high == kMost) return fmt::format("an integer >= {}", range.low);
   return fmt::format("an integer from {} to {}", range.low, range.high);
 }

@@ -83,7 +83,10 @@ class FormReader {
     const bool by_schema = is_text(type, "json_schema"), by_type = is_text(type, "json_object");
     if (!by_schema && !by_type && !is_text(type, "text"))
       refuse_form(name + ".type", fmt::format("give {}", kAccepted));
-    check_members(format, name, {"type", by_schema ? "json_schema" : "type"});
+    if (by_schema)
+      check_members(format, name, {"type", "json_schema"});
+    else
+      check_members(format, name, {"type"});
     if (by_type) set(name, kSchemaOption, std::string(kAnyObject));
     if (!by_schema) return;
     const std::string label = name + ".json_schema";

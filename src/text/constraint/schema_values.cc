@@ -59,8 +59,12 @@ PatternTree SchemaParser::number(const Json& schema, bool integers, const std::s
              most = bound(schema, "maximum", "exclusiveMaximum", path);
   if (!least && !most) return integers ? json_integer() : json_number();
   PatternTree tree = integers ? json_integer_between(least, most) : json_number_between(least, most);
-  if (!has_text(tree)) refuse(path, "no number is within its minimum and maximum");
-  return tree;
+  if (has_text(tree)) return tree;
+  std::string limits;
+  for (const char* const name : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"})
+    if (const Json* const value = find_keyword(schema, name))
+      limits += fmt::format("{}{} {}", limits.empty() ? "" : ", ", name, value->dump());
+  refuse(path, fmt::format("no {} is within {}", integers ? "integer" : "number", limits));
 }
 
 std::optional<uint32_t> SchemaParser::count(const Json& schema, const char* name,
@@ -69,14 +73,16 @@ std::optional<uint32_t> SchemaParser::count(const Json& schema, const char* name
   if (value == nullptr) return std::nullopt;
   const bool number = value->is_number_integer();
   if (!number || value->get<int64_t>() < 0 || value->get<int64_t>() > kMostCount)
-    refuse(path + "/" + name, fmt::format("an integer from 0 to {} is needed", kMostCount));
+    refuse(path + "/" + name,
+           fmt::format("{} is not accepted; give an integer from 0 to {}", value->dump(), kMostCount));
   return static_cast<uint32_t>(value->get<int64_t>());
 }
 
 SchemaParser::Counts SchemaParser::counts(const Json& schema, const char* least, const char* most,
                                           const std::string& path) const {
   const Counts both{count(schema, least, path).value_or(0), count(schema, most, path).value_or(kNoLimit)};
-  if (both.least > both.most) refuse(path, fmt::format("{} is above {}", least, most));
+  if (both.least > both.most)
+    refuse(path, fmt::format("{} {} is above {} {}", least, both.least, most, both.most));
   return both;
 }
 

@@ -123,4 +123,14 @@ TEST(Score, RefusesWhatHasNone) {
   EXPECT_EQ(score(model.get(), nullptr, 0, TRL_TEXT_ANSWER), TRL_OK) << error.message();
 }
 
+TEST(Score, AModelThatHasSomeHasNoGenerator) {
+  NEED_MODEL();
+  const host::Model model = host::open_model(host::golden("models/qwen2"), {{"method", "reward"}});
+  trl_generator* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_generator_create(model.get(), nullptr, &made, error), TRL_E_UNSUPPORTED);
+  EXPECT_EQ(made, nullptr);
+  EXPECT_TRUE(error.names("a reward model scores text")) << error.message();
+}
+
 }  // namespace
