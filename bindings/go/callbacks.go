@@ -181,19 +181,42 @@ func trlgoEvent(user C.uintptr_t, kind C.int32_t, metrics *C.trl_metrics) C.int3
 //export trlgoRollout
 func trlgoRollout(user C.uintptr_t, pointer *C.trl_rollout) C.int32_t {
 	return answer(user, func(host any) (int32, error) {
-		rollout, later := &Rollout{pointer: pointer}, false
-		defer func() {
-			if !later {
-				rollout.end()
-			}
-		}()
-		err := host.(RolloutFunc)(rollout)
-		if err == Later {
-			later = true
-			return int32(Later), nil
-		}
-		return int32(OK), err
+		return answerRollout(host.(RolloutFunc), pointer)
 	})
+}
+
+//export trlgoReward
+func trlgoReward(user C.uintptr_t, pointer *C.trl_rollout) C.int32_t {
+	return answer(user, func(host any) (int32, error) {
+		number, err := answerRollout(host.(RolloutFunc), pointer)
+		if err == nil {
+			return number, nil
+		}
+		// The library is told why, and decides whether that ends the call.
+		if (&Rollout{pointer: pointer}).Finish(err) != nil {
+			return number, err
+		}
+		current := cgo.Handle(C.trlgo_current()).Value().(*call)
+		if current.reward == nil {
+			current.reward = err
+		}
+		return int32(Later), nil
+	})
+}
+
+func answerRollout(function RolloutFunc, pointer *C.trl_rollout) (int32, error) {
+	rollout, later := &Rollout{pointer: pointer}, false
+	defer func() {
+		if !later {
+			rollout.end()
+		}
+	}()
+	err := function(rollout)
+	if err == Later {
+		later = true
+		return int32(Later), nil
+	}
+	return int32(OK), err
 }
 
 //export trlgoToken

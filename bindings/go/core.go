@@ -149,6 +149,7 @@ type call struct {
 	panicked bool
 	value    any   // of the panic
 	failure  error // that a function of the host returned
+	reward   error // that a reward returned, whose failure on_reward_error may let pass
 }
 
 // fail ends the call with an error, unless it was ended before.
@@ -233,6 +234,9 @@ func (c *call) do(function func(e errorOut) C.trl_status, objects ...*object) (S
 	var failed *C.trl_error
 	status := Status(c.enter(func() C.trl_status { return function(&failed) }))
 	defer C.trl_error_destroy(failed)
+	if status == ECallback && c.reward != nil && C.trl_error_callback_code(failed) == 0 {
+		c.fail(c.reward)
+	}
 	switch {
 	case c.failed:
 		return ECallback, c.raise(failed)

@@ -82,6 +82,19 @@ func TestEngineRewards(t *testing.T) {
 	is(t, newTrainer(t, nil, few, nil).AddReward("reward", ones), trl.EInvalidArgument)
 }
 
+func TestEngineAFailureMayCountAsNone(t *testing.T) {
+	asked := 0
+	fails := func(*trl.Rollout) error {
+		asked++
+		return errors.New("in a reward")
+	}
+	trainer := online(t, trl.Keys{"on_reward_error": "none", "logging_strategy": "steps", "logging_steps": 1}, fails, ones)
+	must(trainer.Train(background, nil))(t)
+	equal(t, asked, 2)
+	record := unpack(t, must(trainer.Describe())(t))["log_history"].([]any)[1].(map[string]any)
+	equal(t, record["rewards/reward1/mean"], 1.0)
+}
+
 func TestEngineRewardsFail(t *testing.T) {
 	oops, times := errors.New("in a reward"), 0
 	trainer := online(t, nil, func(rollout *trl.Rollout) error {

@@ -68,6 +68,7 @@ static int32_t on_event(void* host, int32_t event, const trl_metrics* metrics) {
   return trlgoEvent((uintptr_t)host, event, (trl_metrics*)metrics);
 }
 
+static int32_t on_reward(void* host, trl_rollout* rollout) { return trlgoReward((uintptr_t)host, rollout); }
 static int32_t on_rollout(void* host, trl_rollout* rollout) { return trlgoRollout((uintptr_t)host, rollout); }
 
 static int32_t on_token(void* host, size_t prompt, int32_t token, const char* text, size_t size,
@@ -108,7 +109,7 @@ trl_status trlgo_trainer_train(trl_trainer* trainer, uintptr_t host, trl_error**
 
 trl_status trlgo_trainer_add_reward(trl_trainer* trainer, const char* name, uintptr_t host,
                                     trl_error** error) {
-  return trl_trainer_add_reward(trainer, name, on_rollout, (void*)host, forget, error);
+  return trl_trainer_add_reward(trainer, name, on_reward, (void*)host, forget, error);
 }
 
 trl_status trlgo_trainer_set_rollout(trl_trainer* trainer, uintptr_t host, trl_error** error) {

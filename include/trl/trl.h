@@ -27,6 +27,9 @@
  *    trapped) and restores that of the thread afterwards, and for callbacks. pthread_cancel of a thread
  *    inside a call takes effect when the call is over.
  *
+ * CHANGELOG: 0.1 is the first version; each later change of this header is a line of include/ABI.md that
+ * begins with the same word.
+ *
  * The words of a `Contract:` line:
  *   any thread            may run at any time, concurrently with everything
  *   concurrent on const   may run concurrently with other functions that take the object as const
@@ -1736,7 +1739,8 @@ TRL_API trl_status trl_trainer_backward(trl_trainer* trainer, const trl_metrics*
  *
  * @param trainer [in] changed.
  * @param apply [in] 1: the weights are updated. 0: they are not, and moments of the optimizer stay; the step
- * counts, its rows are used, and the schedule goes on.
+ *   counts, its rows are used, its loss and gradient norm are recorded (skipped_steps counts it), and the
+ *   schedule goes on.
  * @param out_metrics [out] nullable; of the step; borrowed as those of trl_trainer_step.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT if no step has begun, and the errors of trl_trainer_step.
@@ -2309,7 +2313,8 @@ TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
  * @param tokenizer [in] nullable: the model's own; kept alive.
  * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_FORMAT, TRL_E_UNSUPPORTED for a tokenizer that cannot be opened.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_FORMAT, TRL_E_UNSUPPORTED for a reward model and for a tokenizer
+ *   that cannot be opened.
  * Contract: caller owns; any thread; blocks on the tokenizer's files; log; after an error out_generator is
  * NULL.
  * @since 0.1

@@ -149,7 +149,7 @@ class Call {
     this.turns = new Set(handles.map((handle) => handle._turn).filter(Boolean));
     this.context = within.getStore(); // the function of the host that makes this call
     this.error = null; // what the first function of the host that failed has thrown
-    this.hint = null; // the same of a mount, if this call is the one that used it
+    this.hint = null; // the same of a mount or a reward, if that ends this call
     this.result = new Promise((resolve, reject) => Object.assign(this, { resolve, reject }));
     this.abort = this.abort.bind(this);
   }
@@ -249,7 +249,8 @@ class Host {
 
 /** Keeps functions of the host as long as their owner lives, after give has given the library the number under which it knows
  * them and the C functions that call them. Of what kind they are: awaited, their answer is waited for; generates, they may
- * use generators of the trainer that asks; anywhere, any call may ask them. */
+ * use generators of the trainer that asks; anywhere, any call may ask them; told, the library knows how one failed, and
+ * decides whether that ends the call. */
 export async function keep(owner, name, functions, kind, give) {
   const thread = kind.awaited ? new Thread('host') : log && threads.has(log) ? log : (log = new Thread('log'));
   const host = new Host(owner, functions, kind);
@@ -272,6 +273,11 @@ function answerOfHost(number, ask, parameters) {
   const run = () => host.functions[ask](...parameters);
   const calls = [...running].filter((call) => call.involves(host.owner));
   const type = ask === 'size' ? 'int64' : 'int32';
+  if (host.kind.told) {
+    return answerOf(calls, run, type, (error) => {
+      for (const call of calls) call.hint ??= error;
+    });
+  }
   if (host.kind.generates) return answerFor(calls, () => within.exit(run), type);
   if (!host.kind.anywhere) return answerFor(calls, run, type);
   return answerOf(calls, run, type, (error) => { // which call it is shows at its end

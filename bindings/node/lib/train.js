@@ -146,7 +146,7 @@ export class Trainer extends Handle {
   /** Adds a function that rewards the rows of a rollout: it gives a reward for each (null: none), or a promise of that, or
    * sets them itself. */
   async addReward(name, reward) {
-    await keep(this, `reward ${String(name)}`, { rollout: answering(reward, 'reward') }, {}, (to) =>
+    await keep(this, `reward ${String(name)}`, { rollout: answering(reward, 'reward') }, { told: true }, (to) =>
       callLater('trl_trainer_add_reward', [this, name, to.rollout, to.number, null]));
   }
 

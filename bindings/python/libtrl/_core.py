@@ -21,6 +21,7 @@ from ._library import callback_types, check_integers, lib, type_of
 class _Thread(threading.local):
     calls = 0  # that run, one within a function of the host of another
     pending: BaseException | None = None  # raised by a function of the host within the innermost call
+    reward: Exception | None = None  # raised by a reward there, whose failure on_reward_error may let pass
     inside = False  # a function of the host runs, so that an interrupt may be raised at once
 
 
@@ -54,16 +55,19 @@ def call(function: Callable[..., int], *arguments: Any) -> int:
     error = ctypes.c_void_p()
     values = [value._handle if isinstance(value, Handle) else value for value in arguments]
     check_integers(function.argtypes, values)  # type: ignore[attr-defined]
-    inside = _thread.inside
+    inside, outer = _thread.inside, _thread.reward
     with _interrupts_kept():
-        _thread.inside = False
+        _thread.inside, _thread.reward = False, None
         _thread.calls += 1
         try:
             status = function(*values, ctypes.byref(error))
         finally:
             _thread.calls -= 1
             _thread.inside = inside
+            reward, _thread.reward = _thread.reward, outer
     pending, _thread.pending = _thread.pending, None
+    if pending is None and status == Status.E_CALLBACK and lib.trl_error_callback_code(error) == 0:
+        pending = reward
     if pending is not None:
         lib.trl_error_destroy(error)
         raise pending
@@ -252,6 +256,11 @@ def trampoline(kind: str, failed: int | None = Status.E_CALLBACK,
         return callback_types[kind](run)
 
     return wrap
+
+
+def reward_failed(error: Exception) -> None:
+    """Keeps what a reward raised, for a call that ends with it."""
+    _thread.reward = _thread.reward or error
 
 
 def number_of(answer: Any) -> int:

@@ -10,7 +10,7 @@ from ._api import EventKind, Status
 from ._config import Config, Options, config_of
 from ._core import (
     Handle, ask_json, ask_text, call, create, encode_json, encode_name, encode_path, forget, int32s, keep, kept,
-    number_of, text_or_none, trampoline,
+    number_of, reward_failed, text_or_none, trampoline,
 )
 from ._data import Dataset
 from ._library import lib
@@ -123,8 +123,7 @@ def _event(host: EventFunction | None, kind: int, metrics: int) -> int:
         event._pointer = None
 
 
-@trampoline("trl_rollout_fn")
-def _rollout(host: RewardFunction, pointer: int) -> int:
+def _answered(host: RewardFunction, pointer: int) -> int:
     rollout, answer = Rollout(pointer), None
     try:
         answer = host(rollout)
@@ -136,6 +135,25 @@ def _rollout(host: RewardFunction, pointer: int) -> int:
     finally:
         if not isinstance(answer, int) or answer != LATER:
             rollout._pointer = None
+
+
+@trampoline("trl_rollout_fn")
+def _rollout(host: RewardFunction, pointer: int) -> int:
+    return _answered(host, pointer)
+
+
+@trampoline("trl_rollout_fn")
+def _reward(host: RewardFunction, pointer: int) -> int:
+    """The library is told why a reward failed, and decides whether that ends the call."""
+    try:
+        return _answered(host, pointer)
+    except Exception as error:
+        try:
+            Rollout(pointer).finish(f"{type(error).__name__}: {error}".replace("\0", " "))
+        except Exception:  # it is over, or the text is not Unicode
+            raise error
+        reward_failed(error)
+        return LATER
 
 
 class Trainer(Handle):
@@ -179,7 +197,7 @@ class Trainer(Handle):
     def add_reward(self, name: str, function: RewardFunction) -> None:
         """Adds a function that rewards the rows of a rollout. It returns a reward for each (None: no reward), or sets
         them itself and returns None, or returns LATER and answers from another thread."""
-        call(lib.trl_trainer_add_reward, self, encode_name(name), _rollout, keep(self, function), forget)
+        call(lib.trl_trainer_add_reward, self, encode_name(name), _reward, keep(self, function), forget)
 
     def set_rollout(self, function: RolloutFunction) -> None:
         """Has function write the completions of a rollout (set_completion)."""

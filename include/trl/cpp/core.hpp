@@ -124,7 +124,8 @@ namespace detail {
 // the innermost one has thrown.
 struct Thread {
   int calls = 0;
-  std::exception_ptr thrown;
+  std::exception_ptr thrown;  // by a function of the host in the innermost call
+  std::exception_ptr reward;  // by a reward there, whose failure may be let pass (on_reward_error)
 };
 
 inline Thread& this_thread() {
@@ -184,10 +185,13 @@ trl_status call(trl_status (*function)(Parameters...), Arguments... arguments) {
   Handle<trl_error, trl_error_destroy> error;
   Thread& thread = this_thread();
   ++thread.calls;
+  std::exception_ptr thrown, reward;
+  reward.swap(thread.reward);  // of the call around this one
   const trl_status status = function(arguments..., error.receive());
   --thread.calls;
-  std::exception_ptr thrown;
   thrown.swap(thread.thrown);
+  reward.swap(thread.reward);
+  if (!thrown && status == TRL_E_CALLBACK && trl_error_callback_code(error.get()) == 0) thrown = reward;
   if (thrown) std::rethrow_exception(thrown);
   if (status >= 0) return status;
   if (error) throw Error(error.get());

@@ -138,6 +138,22 @@ std::int32_t on_rollout(void* function, trl_rollout* pointer) {
   return guard([&] { return answer(*static_cast<Function*>(function), rollout); });
 }
 
+// The same for a reward: the library is told why it failed, and decides whether that ends the call.
+template <class Function>
+std::int32_t on_reward(void* function, trl_rollout* pointer) {
+  Rollout rollout(pointer);
+  return guard([&]() -> std::int32_t {
+    try {
+      return answer(*static_cast<Function*>(function), rollout);
+    } catch (const std::exception& failure) {
+      Thread& thread = this_thread();
+      if (thread.calls == 0 || trl_rollout_finish(pointer, failure.what(), nullptr) != TRL_OK) throw;
+      if (!thread.reward) thread.reward = std::current_exception();
+      return TRL_LATER;
+    }
+  });
+}
+
 }  // namespace detail
 
 class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
@@ -179,7 +195,7 @@ class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
   // Status::later as its result: another thread does, and calls finish.
   template <class Function>
   void add_reward(const std::string& name, Function function) {
-    detail::call(trl_trainer_add_reward, get(), detail::terminated(name), detail::on_rollout<Function>,
+    detail::call(trl_trainer_add_reward, get(), detail::terminated(name), detail::on_reward<Function>,
                  detail::Given<Function>(std::move(function)), detail::forget<Function>);
   }
   template <class Function>

@@ -382,6 +382,24 @@ TEST_F(CppRewards, AreSetAtOnceOrLater) {
   EXPECT_EQ(record.at("mine"), 2.0);
 }
 
+TEST_F(CppRewards, AnExceptionMayCountAsNone) {
+  trl::Trainer trainer =
+      online({{"on_reward_error", "none"}, {"logging_strategy", "steps"}, {"logging_steps", 1}});
+  int asked = 0;
+  trainer.add_reward("fails", [&asked](trl::Rollout) {
+    ++asked;
+    throw std::runtime_error("in a reward");
+  });
+  trainer.add_reward("reward", [](trl::Rollout rollout) { reward_all(rollout); });
+  EXPECT_TRUE(trainer.train());
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(Json::parse(trainer.describe()).at("log_history").at(1).at("rewards/reward/mean"), 0.5);
+
+  trl::Trainer other = online();
+  other.add_reward("fails", [](trl::Rollout) { throw std::runtime_error("in a reward"); });
+  EXPECT_THROW(other.step(), std::runtime_error);
+}
+
 TEST_F(CppRewards, AnExceptionCanBeTriedAgain) {
   trl::Trainer trainer = online();
   bool fails = true;

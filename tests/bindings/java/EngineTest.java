@@ -692,6 +692,17 @@ public final class EngineTest {
     thrown(TrlException.InvalidArgument.class, () -> trainer().addReward("reward", rollout -> Status.OK));
   }
 
+  public static void anExceptionOfARewardMayCountAsNone() {
+    int[] asked = {0};
+    Trainer trainer = online(List.of(rollout -> {
+      asked[0]++;
+      throw new Check.Oops("in a reward");
+    }, rollout -> all(rollout, 1)), "on_reward_error", "none", "logging_strategy", "steps", "logging_steps", 1);
+    trainer.train();
+    equal(2, asked[0]);
+    equal(1.0, ((Map<?, ?>) ((List<?>) trainer.describe().get("log_history")).get(1)).get("rewards/reward1/mean"));
+  }
+
   public static void theHostWritesCompletions() {
     List<Object> written = new ArrayList<>();
     Trainer trainer = online(List.of(rollout -> {

@@ -530,6 +530,19 @@ test('rewards are given, set, or come later', async () => {
   assert.throws(() => kept.length, /this rollout is over/);
 });
 
+test('what a reward throws may count as none', async () => {
+  let asked = 0;
+  const fails = () => {
+    ++asked;
+    throw new Oops('in a reward');
+  };
+  const keys = { on_reward_error: 'none', logging_strategy: 'steps', logging_steps: 1 };
+  const trainer = await online([fails, (rollout) => Array(rollout.length).fill(1)], keys);
+  await trainer.train();
+  assert.equal(asked, 2);
+  assert.equal(trainer.describe().log_history[1]['rewards/reward1/mean'], 1);
+});
+
 test('what a reward throws can be tried again', async () => {
   let failing = true;
   const trainer = await online([(rollout) => {

@@ -415,6 +415,23 @@ class Rewards(Online):
         with self.assertRaisesRegex(libtrl.CallbackError, "the judge is away"):
             self.online(fails_later).step()
 
+    def test_an_exception_may_count_as_none(self):
+        asked = []
+
+        def fails(rollout):
+            asked.append(len(rollout))
+            raise Oops("in a reward")
+
+        trainer = self.online(fails, lambda rollout: [1.0] * len(rollout), on_reward_error="none", logging_strategy="steps",
+                              logging_steps=1)
+        self.assertTrue(trainer.train())
+        self.assertEqual(len(asked), 2)
+        self.assertEqual(trainer.describe()["log_history"][1]["rewards/reward1/mean"], 1.0)
+        other = self.online(fails, on_reward_error="none")
+        self.assertEqual(other.step()["step"], 1)
+        with self.assertRaisesRegex(Oops, "in an event"):
+            other.train(lambda event: (_ for _ in ()).throw(Oops("in an event")))
+
     def test_the_name_of_another_reward(self):
         trainer = self.online(lambda rollout: [1.0] * len(rollout))
         with self.assertRaises(libtrl.ConfigError):

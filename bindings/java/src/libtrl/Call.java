@@ -150,6 +150,8 @@ final class Call implements AutoCloseable {
   int run(Body body) {
     Functions.Frame frame = Functions.FRAME.get();
     int status;
+    Exception outer = frame.reward, reward;
+    frame.reward = null;
     frame.calls++;
     try {
       status = body.run(this);
@@ -158,11 +160,14 @@ final class Call implements AutoCloseable {
       throw thrown;
     } finally {
       frame.calls--;
+      reward = frame.reward;
+      frame.reward = outer;
     }
     Throwable pending = frame.pending;
     frame.pending = null;
     Pointer error = cells.getPointer(0);
     try {
+      if (pending == null && status == Constants.Status.E_CALLBACK && lib().trl_error_callback_code(error) == 0) pending = reward;
       if (pending != null) throw Functions.<RuntimeException>again(pending);
       if (status < 0) throw TrlException.of(status, error);
     } finally {

@@ -17,6 +17,7 @@ final class Functions {
   static final class Frame {
     int calls; // that run, one within a function of the host of another
     Throwable pending; // thrown by a function of the host within the innermost call
+    Exception reward; // thrown by a reward there, whose failure on_reward_error may let pass
   }
 
   static final class Slot {

@@ -37,16 +37,35 @@ public final class Trainer extends Handle {
       });
 
   private static final Abi.trl_rollout_fn ROLLOUT = (user, pointer) ->
+      (int) Functions.<RolloutFunction>run(user, Status.E_CALLBACK, function -> answered(function, pointer));
+
+  /** The library is told why a reward failed, and decides whether that ends the call. */
+  private static final Abi.trl_rollout_fn REWARD = (user, pointer) ->
       (int) Functions.<RolloutFunction>run(user, Status.E_CALLBACK, function -> {
-        Rollout rollout = new Rollout(pointer);
-        int answer = Status.OK;
         try {
-          answer = function.answer(rollout);
-          return answer;
-        } finally {
-          if (answer != Status.LATER) rollout.end();
+          return answered(function, pointer);
+        } catch (Exception thrown) {
+          try {
+            new Rollout(pointer).finish(thrown.toString().replace('\0', ' '));
+          } catch (TrlException over) {
+            throw thrown;
+          }
+          Functions.Frame frame = Functions.FRAME.get();
+          if (frame.reward == null) frame.reward = thrown;
+          return Status.LATER;
         }
       });
+
+  private static int answered(RolloutFunction function, Pointer pointer) throws Exception {
+    Rollout rollout = new Rollout(pointer);
+    int answer = Status.OK;
+    try {
+      answer = function.answer(rollout);
+      return answer;
+    } finally {
+      if (answer != Status.LATER) rollout.end();
+    }
+  }
 
   public Trainer(Config config, Dataset train) {
     this(null, config, train, null);
@@ -127,7 +146,7 @@ public final class Trainer extends Handle {
 
   /** Adds a function that rewards the rows of a rollout (setReward). */
   public void addReward(String name, RolloutFunction function) {
-    Call.status(c -> lib().trl_trainer_add_reward(c.of(this), c.text(name), ROLLOUT, c.keep(functions, function),
+    Call.status(c -> lib().trl_trainer_add_reward(c.of(this), c.text(name), REWARD, c.keep(functions, function),
         Functions.FORGET, c.error()));
   }
 

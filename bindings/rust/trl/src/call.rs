@@ -33,11 +33,23 @@ impl Failure {
 thread_local! {
     /// How a function of the host failed within the innermost call of this thread.
     static FAILURE: Cell<Option<Failure>> = Cell::new(None);
+    /// The error of a reward there, which `on_reward_error` may let pass.
+    static REWARD: Cell<Option<HostError>> = Cell::new(None);
 }
 
 /// Replaces the failure of the innermost call. A thread that is ending has none.
 fn replace_failure(failure: Option<Failure>) -> Option<Failure> {
     FAILURE.try_with(|cell| cell.replace(failure)).unwrap_or(None)
+}
+
+fn replace_reward(error: Option<HostError>) -> Option<HostError> {
+    REWARD.try_with(|cell| cell.replace(error)).unwrap_or(None)
+}
+
+/// Keeps the error of a reward, for a call that ends with it. The first one counts.
+pub(crate) fn reward_failed(error: HostError) {
+    let first = replace_reward(None);
+    replace_reward(first.or(Some(error)));
 }
 
 fn has_failed() -> bool {
@@ -71,11 +83,16 @@ fn check_version() -> Result<()> {
 pub(crate) fn call(function: impl FnOnce(*mut *mut sys::trl_error) -> sys::trl_status) -> Result<Status> {
     check_version()?;
     let mut error = ptr::null_mut();
+    let outer = replace_reward(None);
     let (status, failure) = within(|| function(&mut error));
+    let reward = replace_reward(outer);
     let result = if status < 0 { Err(unsafe { Error::take(status, error) }) } else { Ok(Status(status)) };
-    match failure {
-        Some(failure) => Err(failure.raise()),
-        None => result,
+    match (failure, result, reward) {
+        (Some(failure), ..) => Err(failure.raise()),
+        (None, Err(own), Some(error)) if own.status() == Status::E_CALLBACK && own.callback_code() == 0 => {
+            Err(Error::of_host(error))
+        }
+        (None, result, _) => result,
     }
 }
 

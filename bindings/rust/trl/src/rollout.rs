@@ -1,6 +1,6 @@
 //! Rows that a trainer asks the host about.
 
-use crate::call::{ask_text, c_text, call, exclusively, guard, pointer_of};
+use crate::call::{ask_text, c_text, call, exclusively, guard, pointer_of, reward_failed};
 use crate::error::HostError;
 use crate::{Error, Result, Status};
 use std::os::raw::c_void;
@@ -173,33 +173,61 @@ impl<F: Send> Held for Mutex<Option<F>> {
     }
 }
 
-/// Gives the rows to the function that the library was given.
-pub(crate) unsafe extern "C" fn answer<F, E>(user_data: *mut c_void, pointer: *mut sys::trl_rollout) -> i32
+/// Gives the rows to the function that the library was given. Returns the answer for the library, or how the function
+/// failed and whether the library was told of that.
+unsafe fn ask<F, E>(user_data: *mut c_void, pointer: *mut sys::trl_rollout) -> std::result::Result<i32, (HostError, bool)>
 where
     F: FnMut(Rollout) -> std::result::Result<(), E>,
     E: Into<HostError>,
 {
     let function = &*user_data.cast::<Function<F>>();
+    let shared = Arc::new(Shared { pointer, phase: RwLock::new(Phase::Asked) });
+    let rollout = Rollout(shared.clone());
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        exclusively(function, |function| match function {
+            Some(function) => function(rollout).map_err(Into::into),
+            None => Err(Error::new(Status::E_INVALID_ARGUMENT, "this trainer is gone").into()),
+        })
+    }));
+    let mut phase = shared.write();
+    let told = *phase == Phase::Told;
+    let answer = match *phase {
+        Phase::Asked | Phase::Told => sys::TRL_LATER,
+        Phase::Late | Phase::Over => sys::TRL_OK,
+    };
+    let answered = matches!(result, Ok(Ok(())));
+    *phase = if answered && *phase == Phase::Asked { Phase::Late } else { Phase::Over };
+    drop(phase);
+    match result {
+        Ok(result) => result.map(|()| answer).map_err(|error| (error, told)),
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+pub(crate) unsafe extern "C" fn answer<F, E>(user_data: *mut c_void, pointer: *mut sys::trl_rollout) -> i32
+where
+    F: FnMut(Rollout) -> std::result::Result<(), E>,
+    E: Into<HostError>,
+{
+    guard(|| ask::<F, E>(user_data, pointer).map_err(|(error, _)| error))
+}
+
+/// The same for a reward: the library is told of its error, and decides whether that ends the call.
+pub(crate) unsafe extern "C" fn answer_reward<F, E>(user_data: *mut c_void, pointer: *mut sys::trl_rollout) -> i32
+where
+    F: FnMut(Rollout) -> std::result::Result<(), E>,
+    E: Into<HostError>,
+{
     guard(|| {
-        let shared = Arc::new(Shared { pointer, phase: RwLock::new(Phase::Asked) });
-        let rollout = Rollout(shared.clone());
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            exclusively(function, |function| match function {
-                Some(function) => function(rollout).map_err(Into::into),
-                None => Err(Error::new(Status::E_INVALID_ARGUMENT, "this trainer is gone").into()),
-            })
-        }));
-        let mut phase = shared.write();
-        let answer = match *phase {
-            Phase::Asked | Phase::Told => sys::TRL_LATER,
-            Phase::Late | Phase::Over => sys::TRL_OK,
-        };
-        let answered = matches!(result, Ok(Ok(())));
-        *phase = if answered && *phase == Phase::Asked { Phase::Late } else { Phase::Over };
-        drop(phase);
-        match result {
-            Ok(result) => result.map(|()| answer),
-            Err(payload) => resume_unwind(payload),
-        }
+        ask::<F, E>(user_data, pointer).or_else(|(error, told)| {
+            if !told {
+                let reason = c_text(&error.to_string().replace('\0', " "))?;
+                if call(|out| sys::trl_rollout_finish(pointer, reason.as_ptr(), out)).is_err() {
+                    return Err(error);
+                }
+            }
+            reward_failed(error);
+            Ok(sys::TRL_LATER)
+        })
     })
 }

@@ -5,7 +5,7 @@ use crate::config;
 use crate::data::pointer_of_dataset;
 use crate::error::HostError;
 use crate::handle::Handle;
-use crate::rollout::{answer, Function, Held};
+use crate::rollout::{answer, answer_reward, Function, Held};
 use crate::runtime::pointer_of_runtime;
 use crate::{Config, Dataset, Error, EventKind, Generator, Model, Result, Rollout, Runtime, Status};
 use std::fmt;
@@ -273,7 +273,7 @@ impl Trainer {
         E: Into<HostError>,
     {
         let name = c_text(name)?;
-        self.register(reward, |trainer, function, user_data, destroy, error| unsafe {
+        self.register(reward, answer_reward::<F, E>, |trainer, function, user_data, destroy, error| unsafe {
             sys::trl_trainer_add_reward(trainer, name.as_ptr(), function, user_data, destroy, error)
         })
     }
@@ -285,7 +285,7 @@ impl Trainer {
         F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
         E: Into<HostError>,
     {
-        self.register(rollout, |trainer, function, user_data, destroy, error| unsafe {
+        self.register(rollout, answer::<F, E>, |trainer, function, user_data, destroy, error| unsafe {
             sys::trl_trainer_set_rollout(trainer, function, user_data, destroy, error)
         })
     }
@@ -296,15 +296,16 @@ impl Trainer {
         F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
         E: Into<HostError>,
     {
-        self.register(tools, |trainer, function, user_data, destroy, error| unsafe {
+        self.register(tools, answer::<F, E>, |trainer, function, user_data, destroy, error| unsafe {
             sys::trl_trainer_set_tools(trainer, function, user_data, destroy, error)
         })
     }
 
     /// Gives a function of rollouts to the library, which frees it.
-    fn register<F, E>(
+    fn register<F>(
         &mut self,
         function: F,
+        answer: unsafe extern "C" fn(*mut c_void, *mut sys::trl_rollout) -> i32,
         set: impl FnOnce(
             *mut sys::trl_trainer,
             sys::trl_rollout_fn,
@@ -314,13 +315,12 @@ impl Trainer {
         ) -> sys::trl_status,
     ) -> Result<()>
     where
-        F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
-        E: Into<HostError>,
+        F: Send + 'static,
     {
         let function: Function<F> = Arc::new(Mutex::new(Some(function)));
         let held: Weak<Mutex<Option<F>>> = Arc::downgrade(&function);
         self.functions.push(held);
-        call(|error| set(self.pointer(), Some(answer::<F, E>), owned(function), Some(forget::<Function<F>>), error))?;
+        call(|error| set(self.pointer(), Some(answer), owned(function), Some(forget::<Function<F>>), error))?;
         Ok(())
     }
 

@@ -109,6 +109,26 @@ fn a_reward_that_fails_can_be_tried_again() {
     assert_eq!(trainer.step().unwrap().unwrap().get("step"), Some(1.0));
 }
 
+#[test]
+fn a_reward_that_fails_may_count_as_none() {
+    let folder = Folder::new();
+    let keys = [("on_reward_error", "none"), ("logging_strategy", "steps"), ("logging_steps", "1")];
+    let mut trainer = online(&folder, SUMS, &keys);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    trainer
+        .add_reward("fails", move |_: Rollout| -> Result<(), &str> {
+            count.fetch_add(1, Ordering::Relaxed);
+            Err("in a reward")
+        })
+        .unwrap();
+    trainer.add_reward("reward", reward_all).unwrap();
+    trainer.train(|_| ()).unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    let state = Json::read(&trainer.describe().unwrap());
+    assert_eq!(state["log_history"].list()[1]["rewards/reward/mean"].number(), 1.0);
+}
+
 /// A rollout that outlives its function, although that has failed, is over.
 #[test]
 fn a_rollout_ends_with_its_function() {
