@@ -24,14 +24,14 @@ bool has_key(std::string_view trainer, std::string_view name);
 // Returns the name of a key as a flag, without dashes: "generate.a_b" is "a_b" for the commands generate and
 // chat.
 std::string flag_name(std::string name, const std::string& command);
-// Says what the file of --config has: keys, by their whole names.
+// Describes the file of --config: which keys it may have, and by which names.
 std::string config_help(const CommandLine& line);
 std::string topic(const trl_option* option);                // "Batches and length"
 std::string with_commas(std::string text, char separator);  // "a|b" as "a, b"
 
 // Return the values for a trainer; trainer "": the table's.
 std::string default_of(const trl_option* option, const std::string& trainer);
-std::string default_of(const trl_option* option, const CommandLine& line);  // or the command's own
+std::string default_of(const trl_option* option, const CommandLine& line);  // the command's own first
 std::string accepted_of(const trl_option* option, const std::string& trainer);
 std::string doc_of(const trl_option* option, const std::string& trainer);
 int32_t type_of(const trl_option* option, const std::string& trainer);  // some are a list to one trainer

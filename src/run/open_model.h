@@ -36,7 +36,7 @@ bool makes_classifier(const std::string& adapter);
 int64_t named_positions(const base::Json& config);
 int64_t named_positions(const io::ModelSource& model);
 
-// Returns the rows that a model's files give its embedding (vocab_size); 0: they do not say.
+// Returns the number of embedding rows that a model's files name (vocab_size); 0: they name none.
 int64_t named_embedding_rows(const base::Json& config);
 int64_t named_embedding_rows(const io::ModelSource& model);
 

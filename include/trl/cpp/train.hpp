@@ -138,7 +138,7 @@ std::int32_t on_rollout(void* function, trl_rollout* pointer) {
   return guard([&] { return answer(*static_cast<Function*>(function), rollout); });
 }
 
-// The same for a reward: the library is told why it failed, and decides whether that ends the call.
+// Calls a reward. If it fails, the library is told why, and decides whether that ends the call.
 template <class Function>
 std::int32_t on_reward(void* function, trl_rollout* pointer) {
   Rollout rollout(pointer);
