@@ -27,16 +27,19 @@ class CachedCall {
   at::Tensor attend() const {
     at::Tensor out = tensor::empty_like(q_, MemoryKind::activations);
     const std::vector<CachedRows::Task>& tasks = rows_.tasks();
-    each_with_work(std::ssize(tasks), cpu().cached_work(q_.size(2)), [&](int64_t i, float* work) {
+    const int64_t count = std::ssize(tasks), threads = tensor::threads();
+    each_with_work(count, cpu().cached_work(q_.size(2)), [&](int64_t i, float* work) {
       const CachedRows::Task& task = tasks[static_cast<size_t>(i)];
       const CachedRows::Part& part = task.part;
       const int64_t kv_head = task.head / rows_.group();
       if (task.own) keep(part, kv_head);
       const int64_t at = (part.row * q_.size(1) + task.head) * q_.size(2);
+      const char* const next =
+          i + threads < count ? first_part(tasks[static_cast<size_t>(i + threads)]) : nullptr;
       cpu().cached_attention({at_byte(q_, at), at_byte(out, at), part.blocks, offset(kv_head), part.position,
                               part.rows, task.heads, q_.size(2), q_.size(1) * q_.size(2), options_.window,
                               static_cast<float>(options_.scale), static_cast<float>(options_.softcap),
-                              type_of(q_), rows_.shape().int8, work});
+                              type_of(q_), rows_.shape().int8, next, work});
     });
     return out;
   }
@@ -47,6 +50,12 @@ class CachedCall {
     char* const block = part.blocks[part.position / kCacheRows];
     cpu().cache_write({at_byte(k_, at), at_byte(v_, at), block + offset(head), part.position % kCacheRows,
                        part.rows, d, k_.size(1) * d, type_of(k_), rows_.shape().int8});
+  }
+  // The part of a block that a task reads first.
+  const char* first_part(const CachedRows::Task& task) const {
+    const int64_t block_of_rows = task.part.position / kCacheRows * kCacheRows;
+    const int64_t first = options_.window > 0 ? std::max<int64_t>(0, block_of_rows - options_.window + 1) : 0;
+    return task.part.blocks[first / kCacheRows] + offset(task.head / rows_.group());
   }
   int64_t offset(int64_t kv_head) const {
     return layer_ * rows_.layer_bytes() + rows_.layer_bytes() / k_.size(1) * kv_head;

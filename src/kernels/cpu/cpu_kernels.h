@@ -193,8 +193,9 @@ struct CachedAttention {
   int64_t window;        // 0: all
   float scale, softcap;  // softcap 0: none
   Type type;
-  bool int8;    // keys and values are kept as integers
-  float* work;  // cached_work() floats
+  bool int8;         // keys and values are kept as integers
+  const char* next;  // the part of a block that is read after this call, or null
+  float* work;       // cached_work() floats
 };
 
 // Rows of a part of a matrix in 4-bit codes (io/four_bit.h): row r begins at element first + r * pitch.
