@@ -172,6 +172,14 @@ struct Skinny {
   bool by_columns = false;       // w is [k, n]
   int64_t w_stride = 0;          // elements between the rows of w; 0: they are adjacent
 };
+inline constexpr int64_t kMostFewTerms = 64;
+// y[row, n] += sum_k x[row, k] w[n, k] for n in [begin, end), rounded once; k is at most kMostFewTerms.
+struct FewTerms {
+  const void *x, *w;
+  void* y;
+  int64_t rows, k, x_stride, w_stride, y_stride;  // strides in elements
+  Type type, y_type;                              // type: of x and w
+};
 // Keys and values of one head at consecutive positions of a block, where they take cache_bytes(), laid out
 // for the instruction set. int8: as integers, with a scale for each position.
 struct CacheRows {
@@ -350,6 +358,7 @@ struct CpuKernels {
   void (*skinny_pack)(const Skinny&, void* to, int64_t begin, int64_t end);  // groups of kSkinnyGroup rows
   // A sum depends neither on the other rows nor on their number.
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
+  void (*add_few_terms)(const FewTerms&, int64_t begin, int64_t end);  // the same holds
   void (*four_bit)(const FourBitRows&);
   // Outputs [0, w.rows) of a product with the rows that w describes, instead of a.w: codes are multiplied as
   // they are read, without rounding their numbers. Returns false if it cannot read these rows, which must be

@@ -78,14 +78,44 @@ at::Tensor LowRankTerms::stacked(at::ScalarType type, bool with_scale) const {
   return all;
 }
 
+// For independent rows the few sums are scaled instead of the factors, which are read where they are.
+struct LowRankTerms::RowSums {
+  at::Tensor sums;  // of all a_i x: float32 [tokens, sum of the ranks]
+  std::vector<tensor::Reading> factors;
+  std::vector<SkinnyProduct> products;
+};
+
+LowRankTerms::RowSums LowRankTerms::row_sums(const at::Tensor& x) const {
+  RowSums all{tensor::empty({x.size(0), width_}, at::kFloat, MemoryKind::workspace), {}, {}};
+  for (const Term& term : terms_) {
+    all.factors.push_back(read(*term.factors().a, x.scalar_type()));
+    all.products.push_back({*all.factors.back(), {}, columns(all.sums, term)});
+  }
+  return all;
+}
+
+at::Tensor LowRankTerms::scaled_sums(const RowSums& sums, at::ScalarType type) const {
+  at::Tensor y = tensor::empty(sums.sums.sizes(), type, MemoryKind::activations);
+  tensor::parallel_for(y.size(0), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      for (const Term& term : terms_)
+        cpu().scale(at_byte(sums.sums, r * width_ + term.first), Type::f32,
+                    static_cast<float>(term.factors().scale), at_byte(y, r * width_ + term.first), type_of(y),
+                    term.factors().rank());
+  });
+  return y;
+}
+
 // The columns of all scale_i a_i x: [tokens, sum of the ranks]
 at::Tensor LowRankTerms::reduced(const at::Tensor& x, tensor_list* kept) const {
+  if (!drops() && IndependentRows::active()) {
+    const RowSums sums = row_sums(x);
+    skinny_products(x, sums.products);
+    return scaled_sums(sums, x.scalar_type());
+  }
   at::Tensor y = tensor::empty({x.size(0), width_}, x.scalar_type(), MemoryKind::activations);
   if (!drops()) {
-    if (IndependentRows::active())
-      reduce_rows(x, y);
-    else
-      gemm(x, false, stacked(x.scalar_type(), true), true, y);
+    gemm(x, false, stacked(x.scalar_type(), true), true, y);
     return y;
   }
   for (size_t i = 0; i < terms_.size(); ++i) {
@@ -96,25 +126,6 @@ at::Tensor LowRankTerms::reduced(const at::Tensor& x, tensor_list* kept) const {
          part);
   }
   return y;
-}
-
-// The same for independent rows. It scales the few sums instead of the factors, which are read where they
-// are.
-void LowRankTerms::reduce_rows(const at::Tensor& x, const at::Tensor& y) const {
-  const at::Tensor sums = tensor::empty(y.sizes(), at::kFloat, MemoryKind::workspace);
-  std::vector<tensor::Reading> factors;
-  std::vector<SkinnyProduct> products;
-  for (const Term& term : terms_)
-    products.push_back(
-        {*factors.emplace_back(read(*term.factors().a, x.scalar_type())), {}, columns(sums, term)});
-  skinny_products(x, products);
-  tensor::parallel_for(x.size(0), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r)
-      for (const Term& term : terms_)
-        cpu().scale(at_byte(sums, r * width_ + term.first), Type::f32,
-                    static_cast<float>(term.factors().scale), at_byte(y, r * width_ + term.first), type_of(y),
-                    term.factors().rank());
-  });
 }
 
 at::Tensor LowRankTerms::in_their_type(const at::Tensor& x) const {
@@ -138,11 +149,21 @@ tensor_list LowRankTerms::project(const at::Tensor& x, at::ArrayRef<Projection> 
   const bool values = wanted != Wanted::graph || has_magnitudes();
   if (empty()) return values ? kernels::project(x, projections) : zeros(x, projections);
   if (kept != nullptr) kept->resize(1 + terms_.size());
-  const at::Tensor r = reduced(in_their_type(x), kept);
+  const at::Tensor operand = in_their_type(x);
+  tensor_list outputs;
+  at::Tensor r;
+  if (values && !drops() && IndependentRows::active() && operand.is_same(x)) {
+    const RowSums sums = row_sums(x);  // one parallel region computes them beside the projections
+    outputs = kernels::project(x, projections, {}, sums.products);
+    r = scaled_sums(sums, x.scalar_type());
+    add_products(products_of(r, projections.size()), outputs);
+  } else {
+    r = reduced(operand, kept);
+    outputs =
+        values ? kernels::project(x, projections, products_of(r, projections.size())) : zeros(x, projections);
+  }
   if (kept != nullptr) (*kept)[0] = r;
-  if (!values) return zeros(x, projections);
-  tensor_list outputs = kernels::project(x, projections, products_of(r, projections.size()));
-  add_biases_and_magnitudes(outputs, kept);
+  if (values) add_biases_and_magnitudes(outputs, kept);
   return outputs;
 }
 

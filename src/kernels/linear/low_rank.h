@@ -61,7 +61,9 @@ class LowRankTerms {
   at::Tensor stacked(at::ScalarType type, bool scaled) const;
   // kept: gets the elements of x that each term's dropout keeps; may be null
   at::Tensor reduced(const at::Tensor& x, tensor_list* kept) const;
-  void reduce_rows(const at::Tensor& x, const at::Tensor& y) const;
+  struct RowSums;
+  RowSums row_sums(const at::Tensor& x) const;
+  at::Tensor scaled_sums(const RowSums& sums, at::ScalarType type) const;
   std::vector<TensorFactors> products_of(const at::Tensor& reduced, size_t outputs) const;
   void add_biases_and_magnitudes(tensor_list& outputs, tensor_list* kept);
   void backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<at::Tensor> kept);

@@ -93,6 +93,27 @@ RowProduct product_of(const Matrix& a, const Matrix& b, void* y, Type y_type, in
   return {args, nullptr, 0, b.cols};
 }
 
+bool has_few_terms(const Multiplication& m) {
+  return m.beta == 1.0f && m.more.empty() && m.b.transposed && m.a.cols <= kMostFewTerms;
+}
+
+// Adds the products of these multiplications to their results.
+void add_few_terms(const std::vector<const Multiplication*>& all) {
+  std::vector<int64_t> starts = {0};  // each one's first among the units of all
+  for (const Multiplication* m : all) starts.push_back(starts.back() + (m->b.cols + kUnit - 1) / kUnit);
+  tensor::parallel_for(starts.back(), 4, [&](int64_t begin, int64_t end) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Multiplication& m = *all[i];
+      const int64_t from = std::max(begin, starts[i]) - starts[i],
+                    to = std::min(end, starts[i + 1]) - starts[i];
+      if (from >= to) continue;
+      cpu().add_few_terms({m.a.data, m.b.data, m.c, m.a.rows, m.a.cols, m.a.stride, m.b.stride, m.c_stride,
+                           type_of(m.a.type), type_of(m.c_type)},
+                          from * kUnit, std::min(to * kUnit, m.b.cols));
+    }
+  });
+}
+
 // c = sum, or c + sum with beta 1, rounded once.
 void put_sum(const Multiplication& m, const at::Tensor& sum) {
   const Type type = type_of(m.c_type);
@@ -154,9 +175,14 @@ void multiply_rows(std::vector<RowProduct> all) {
 
 void multiply_rows(at::ArrayRef<Multiplication> all) {
   std::vector<RowProduct> products;
+  std::vector<const Multiplication*> few;
   std::vector<std::pair<const Multiplication*, std::vector<at::Tensor>>> sums;
   for (const Multiplication& m : all) {
     need(!m.a.transposed, "gemm", "rows of A");
+    if (has_few_terms(m)) {
+      few.push_back(&m);
+      continue;
+    }
     if (m.more.empty() && m.beta == 0.0f) {
       products.push_back(product_of(m.a, m.b, m.c, type_of(m.c_type), m.c_stride));
       continue;
@@ -169,7 +195,8 @@ void multiply_rows(at::ArrayRef<Multiplication> all) {
     add(m.a, m.b);
     for (const Factors& f : m.more) add(f.a, f.b);
   }
-  multiply_rows(std::move(products));
+  if (!few.empty()) add_few_terms(few);
+  if (!products.empty()) multiply_rows(std::move(products));
   for (const auto& [m, own] : sums) {
     for (size_t i = 1; i < own.size(); ++i) add_to(own[i], own[0]);
     put_sum(*m, own[0]);

@@ -1,7 +1,6 @@
 #include "kernels/weight/weight_product.h"
 
 #include "kernels/gemm/gemm_int8.h"
-#include "kernels/op.h"
 #include "kernels/weight/encoded_weight.h"
 
 namespace trl::kernels {
@@ -99,7 +98,7 @@ Panels panels(const tensor::Encoded& w, at::ScalarType type, bool transposed, in
 }
 
 std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections,
-                                at::ArrayRef<TensorFactors> added) {
+                                at::ArrayRef<TensorFactors> added, at::ArrayRef<SkinnyProduct> beside) {
   const at::ScalarType compute = x.scalar_type();
   std::vector<at::Tensor> outputs;
   const bool few = x.size(0) <= kSkinnyRows || IndependentRows::active();
@@ -117,6 +116,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
       outputs.push_back(p.narrow != nullptr ? project(x, p, own)[0] : project(x, p, own, narrow));
     }
     if (!narrow.empty()) gemm_int8(x, nullptr, narrow);
+    if (!beside.empty()) skinny_products(x, beside);
     if (apart) add_products(added, outputs);
     return outputs;
   }
@@ -134,6 +134,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
     products.push_back(
         {encoded == nullptr ? values(*p.weight) : at::Tensor(), bias, outputs.back(), encoded});
   }
+  products.insert(products.end(), beside.begin(), beside.end());
   skinny_products(x, products);
   add_products(added, outputs);
   return outputs;

@@ -6,15 +6,17 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/kernels.h"
+#include "kernels/op.h"
 
 namespace trl::kernels {
 
 // y = x w^T + b of each projection, in x's type, which is the type of the products; sums are float32. x:
 // [tokens, in] -> [tokens, out] each. added: products that are added to the outputs, one for each; an entry
 // without factors adds nothing. Empty: nothing is added. If rows are independent, they are added to rounded
-// outputs.
+// outputs. beside: products of x that are computed with these, by the kernels for independent rows.
 std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections,
-                                at::ArrayRef<TensorFactors> added = {});
+                                at::ArrayRef<TensorFactors> added = {},
+                                at::ArrayRef<SkinnyProduct> beside = {});
 
 // Adds each product that has factors to the matrix of its place, which is rounded once. Independent rows are
 // divided among the threads together.
