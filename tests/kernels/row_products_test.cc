@@ -26,7 +26,7 @@ constexpr ProjectionTypes kProjectionTypes[] = {
 // A projection with a bias and low-rank terms, one without either, and one whose weight is [in, out].
 class Projections {
  public:
-  Projections(int64_t in, int64_t out, const ProjectionTypes& types) {
+  Projections(int64_t in, int64_t out, const ProjectionTypes& types, int64_t rank = 5) {
     const auto add = [&](const std::vector<int64_t>& sizes, at::ScalarType type) {
       all_.push_back(parameter(random(sizes, std::ssize(all_) + 5, type) * 0.3, kF));
       all_.back().trainable = false;
@@ -36,8 +36,8 @@ class Projections {
     add({out}, types.w);
     add({out + 3, in}, types.w);
     add({in, out}, types.w);
-    add({5, in}, types.factors);
-    add({out, 5}, types.factors);
+    add({rank, in}, types.factors);
+    add({out, rank}, types.factors);
   }
   at::Tensor of(const at::Tensor& x, at::ScalarType compute) {
     const at::NoGradGuard no_grad;
@@ -89,6 +89,22 @@ TEST(RowProducts, OfProjectionsHaveTheSameBitsBesideAnyRows) {
             random({rows, in}, 1, types.x),
             [&](const at::Tensor& x) { return projections.of(x, types.compute); },
             types.compute == kF ? rounding(in) : 1.6e-2);
+      });
+    }
+  }
+}
+
+// Up to kMostFewTerms terms are added by a kernel of their own.
+TEST(RowProducts, OfTermsOfAnyRankHaveTheSameBitsBesideAnyRows) {
+  for (const int64_t rank : {1, 2, 16, 33, 63, 64, 65}) {
+    for (const ProjectionTypes& types : kProjectionTypes) {
+      SCOPED_TRACE(testing::Message() << rank << " " << types.factors << " " << types.compute);
+      Projections projections(96, 75, types, rank);
+      test::each_table([&] {
+        expect_independent(
+            random({43, 96}, 1, types.x),
+            [&](const at::Tensor& x) { return projections.of(x, types.compute); },
+            types.compute == kF ? rounding(96) : 1.6e-2);
       });
     }
   }

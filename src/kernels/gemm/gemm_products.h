@@ -1,13 +1,17 @@
 // oneDNN matmul primitives, kept by shape, and runs of them: each piece on one thread, with oneDNN limited to
 // that thread. oneDNN takes its number of threads from OpenMP, when a primitive is made and when it runs.
 #pragma once
+#include <pthread.h>
+
 #include <atomic>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 
+#include "base/threads/thread_pool.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/op.h"
 #include "tensor/threads/openmp_threads.h"
@@ -28,7 +32,9 @@ inline dnnl::engine silent_engine() {
 }
 
 // Calls body(i, stream, memory) for each i in [0, count), each taken by the next free thread, with `bytes` of
-// work memory for each thread.
+// work memory for each thread. Within body no signal is handled: oneDNN's products in float32 use the stack
+// pointer for work memory on the heap, and a handler without a stack of its own would write over what is
+// below that.
 template <typename Body>
 void each_on_a_thread(int64_t count, int64_t bytes, const dnnl::engine& engine, const Body& body) {
   const int64_t width = std::min<int64_t>(tensor::threads(), count);
@@ -38,13 +44,18 @@ void each_on_a_thread(int64_t count, int64_t bytes, const dnnl::engine& engine, 
   std::atomic<int64_t> next{0}, place{0};
   std::atomic<bool> failed{false};
   const tensor::OpenMpThreads narrow(1);
+  const pthread_t caller = pthread_self();
   tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
     const int64_t mine = place.fetch_add(1);
+    const bool takes_signals = pthread_equal(pthread_self(), caller) != 0;  // those of the crew take none
     uint8_t* const memory_at = bytes > 0 ? work.data_ptr<uint8_t>() + mine * bytes : nullptr;
     try {
       dnnl::stream stream(engine);
-      for (int64_t i = next.fetch_add(1); i < count && !base::stopped(); i = next.fetch_add(1))
+      for (int64_t i = next.fetch_add(1); i < count && !base::stopped(); i = next.fetch_add(1)) {
+        std::optional<base::NoSignals> quiet;
+        if (takes_signals) quiet.emplace();
         body(static_cast<size_t>(i), stream, memory_at);
+      }
     } catch (...) {
       failed = true;  // an exception must not leave a parallel region
     }
