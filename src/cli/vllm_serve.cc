@@ -161,8 +161,8 @@ int vllm_serve(const Words& words) {
       {"serve", "generate", "runtime"},
       model_keys(),
       {}};
-  // TRL's command starts vllm serve with max_logprobs -1, because its trainers ask for the log-probabilities
-  // of many tokens.
+  // TRL's command starts vllm serve with max_logprobs -1, because its trainers ask for many tokens'
+  // log-probabilities.
   line.defaults = {{"dtype", "auto"}, {"serve.max_logprobs", "-1"}};
   if (parse(line, own_words(words), config)) return 0;
   const std::string path = get(config, "model_name_or_path");
