@@ -6,9 +6,10 @@ namespace trl::kernels {
 
 namespace {
 
-// The size of panels: as much as a core's second-level cache holds together with the rows that are multiplied
-// with it. Results are first written densely to work memory: oneDNN's faster kernels require that. Few rows
-// have the tiles of an ordinary product.
+// The size of panels: at most as much as a core's second-level cache holds together with the rows that are
+// multiplied with it, and an even number of them, nearly equal, so that two threads end together. Results are
+// first written densely to work memory: oneDNN's faster kernels require that. Few rows have the tiles of an
+// ordinary product.
 struct PanelCut {
   int64_t rows, cols;
   bool dense;
@@ -18,10 +19,11 @@ struct PanelCut {
     cols = whole.cols;
     dense = whole.cols >= m.b.cols || (EachRowByItself::active() && m.b.cols <= 8192);
     if (!dense) return;
-    constexpr int64_t kBytes = int64_t{1} << 20, kShares = 2;
+    constexpr int64_t kBytes = int64_t{1} << 20;
     const int64_t column = std::max<int64_t>(1, m.b.rows) * static_cast<int64_t>(c10::elementSize(m.b.type));
-    const int64_t unit = round_up(64, m.b.unit);
-    cols = std::max(std::min(kBytes / column, m.b.cols / kShares) / unit * unit, unit);
+    const int64_t unit = round_up(16, m.b.unit), most = std::max(kBytes / column / unit * unit, unit);
+    const int64_t panels = 2 * ((m.b.cols + 2 * most - 1) / (2 * most));
+    cols = round_up((m.b.cols + panels - 1) / panels, unit);
   }
   // The columns of the panel that begins there: a narrow remainder joins the last panel.
   int64_t count(int64_t first, int64_t all) const {

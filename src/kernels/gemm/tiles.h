@@ -14,7 +14,9 @@ namespace trl::kernels {
 // (A transposed, packed as well) of a few hundred rows gain a tenth from smaller tiles. Products with few
 // rows and few columns, as for low-rank factors, are divided by rows. A float32 B that is not transposed is
 // read where it lies: if its rows are more than 1,024 columns apart, a narrow tile takes up to a fifth less
-// time. If there are many products to divide, each is a tile: no operand is packed twice.
+// time. If there are many products to divide, each is a tile: no operand is packed twice. Heights are nearly
+// equal, and full rows make an even number of tiles: a short tile at the end packs B like a tall one, and an
+// odd number leaves one of two threads without work.
 struct Tiling {
   int64_t rows, cols;
   Tiling(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_in_place, bool many);

@@ -30,6 +30,10 @@ Tiling::Tiling(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_in_pla
     cols = split((n + 767) / 768);
   }
   if (n > kLong || m <= 256 || k > kLong) rows = n <= kNarrow ? 64 : 512;
+  if (m <= rows) return;
+  const int64_t near = (m + rows / 2) / rows, near_even = 2 * ((m + rows) / (2 * rows));
+  const int64_t pieces = cols < n ? near : std::max<int64_t>(2, near_even);
+  rows = round_up((m + pieces - 1) / pieces, 8);
 }
 
 std::vector<int64_t> begins_of(int64_t size, int64_t piece) {
